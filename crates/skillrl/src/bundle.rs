@@ -16,10 +16,9 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
-use skill_core::canonical::RunningSha256;
 use skill_llm::regular_file;
 use skill_pipeline::PipelineError;
-use skill_pipeline::run_dir::{RunStatus, is_held, run_status};
+use skill_pipeline::run_dir::{RunStatus, hash_of_file, is_held, run_status};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read as _, Write as _};
@@ -221,7 +220,7 @@ pub fn unpack(bundle: &Path) -> Result<PathBuf, Error> {
     let read = |source| BundleError::Read { path: bundle.to_owned(), source };
     let parent = bundle.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let into = parent.join(stem(bundle));
-    let hash = hash_of(bundle).map_err(read)?;
+    let hash = hash_of_file(bundle).map_err(read)?.hex();
     if into.exists() {
         let unpacked = regular_file::read_to_string(&into.join(ARCHIVE_FILE)).unwrap_or_default();
         if unpacked.trim() != hash {
@@ -244,18 +243,6 @@ pub fn unpack(bundle: &Path) -> Result<PathBuf, Error> {
         return Err(error.into());
     }
     Ok(run_of(&into, bundle)?)
-}
-
-/// The SHA-256 of an archive.
-fn hash_of(bundle: &Path) -> io::Result<String> {
-    let (mut file, mut hash) = (regular_file::open(bundle)?, RunningSha256::default());
-    let mut part = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut part)? {
-            0 => return Ok(hash.hex()),
-            n_read => hash.update(part.get(..n_read).unwrap_or_default()),
-        }
-    }
 }
 
 fn unpack_into(bundle: &Path, into: &Path) -> io::Result<()> {

@@ -2,19 +2,19 @@
 //! template.
 
 use crate::error::{Error, MergeError};
-use crate::policy::{model_error, texts_of_base};
+use crate::policy::{base_named, model_error, texts_of_base};
 use serde::Serialize;
 use serde_json::Value;
-use skill_core::canonical::{RunningSha256, hex_sha256};
 use skill_llm::regular_file;
-use skill_pipeline::run_dir::policy_hashes::{HASHES_FILE, verify_policy};
+use skill_pipeline::run_dir::policy_hashes::{HASHES_FILE, verify_policy, write_hashes};
 use skill_pipeline::run_dir::{INITIAL_POLICY_DIR, atomic, read_config};
 use skill_train::TrainError;
 use skill_train::lora;
 use skill_train::merge::{Adapter, write_f16};
 use skill_train::weights::WeightFiles;
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 const CONFIG_FILE: &str = "config.json";
@@ -32,7 +32,7 @@ pub struct MergeOptions {
     pub from: PathBuf,
     /// The folder that is written.
     pub to: PathBuf,
-    /// The base of an adapter, where it is no longer at the place that the adapter names.
+    /// The base model of the adapter, if it was moved since training.
     pub base: Option<PathBuf>,
     /// Whether a folder with a model is replaced.
     pub force: bool,
@@ -79,37 +79,38 @@ pub fn merge(options: &MergeOptions) -> Result<MergedPolicy, Error> {
     let config = half_config(&source.join(CONFIG_FILE))?;
     atomic::create_dir(to)?;
     let part = to.join(format!("{WEIGHTS_FILE}.part"));
-    let written = write_weights(&part, |out| {
-        write_f16(&weights, adapter.as_ref(), out, &part).map_err(|error| match error {
-            TrainError::Io { path, source } => MergeError::Write { path, source }.into(),
-            error => model_error(&error),
-        })
-    });
-    let (n_merged, hash) = match written {
-        Ok(written) => written,
-        Err(error) => {
-            // What was begun is of no use.
-            drop(std::fs::remove_file(&part));
-            return Err(error);
-        }
-    };
+    let n_merged = write_weights(&weights, adapter.as_ref(), &part).inspect_err(|_| {
+        // A half-written file is of no use.
+        drop(std::fs::remove_file(&part));
+    })?;
     // Servers follow the index of a model in several files, where there is one.
     atomic::remove_file(&to.join(INDEX_FILE))?;
     let path = to.join(WEIGHTS_FILE);
     std::fs::rename(&part, &path).map_err(|source| MergeError::Write { path: path.clone(), source })?;
-    let texts = [texts_of_base(source), texts_of_base(&policy)].into_iter().flatten();
-    let mut hashes = vec![(hash.hex(), WEIGHTS_FILE.to_owned())];
-    for (name, bytes) in texts.chain([(CONFIG_FILE.to_owned(), config)]) {
-        atomic::write(&to.join(&name), &bytes)?;
-        hashes.retain(|(_, known)| *known != name);
-        hashes.push((hex_sha256(&bytes), name));
+    // The policy's own tokenizer and template, if it has them, in place of those of the base.
+    let mut texts: BTreeMap<String, Vec<u8>> = texts_of_base(source).chain(texts_of_base(&policy)).collect();
+    texts.insert(CONFIG_FILE.to_owned(), config);
+    for (name, bytes) in &texts {
+        atomic::write(&to.join(name), bytes)?;
     }
-    let lines: String = hashes.iter().map(|(hash, name)| format!("{hash}  {name}\n")).collect();
-    atomic::write(&to.join(HASHES_FILE), lines.as_bytes())?;
-    Ok(MergedPolicy { path: to.to_owned(), policy, base, n_merged, bytes: hash.n_bytes() })
+    write_hashes(to, texts.keys().map(String::as_str).chain([WEIGHTS_FILE]))?;
+    let bytes = path.metadata().map_err(|source| MergeError::Write { path, source })?.len();
+    Ok(MergedPolicy { path: to.to_owned(), policy, base, n_merged, bytes })
 }
 
-/// Refuses a folder that holds what is merged, or a run; one with another model is replaced if that is asked for.
+fn write_weights(weights: &WeightFiles, adapter: Option<&Adapter>, path: &Path) -> Result<usize, Error> {
+    let failed = |source| MergeError::Write { path: path.to_owned(), source };
+    let mut out = BufWriter::with_capacity(1 << 20, File::create(path).map_err(failed)?);
+    let n_merged = write_f16(weights, adapter, &mut out, path).map_err(|error| match error {
+        TrainError::Io { path, source } => MergeError::Write { path, source }.into(),
+        error => model_error(&error),
+    })?;
+    let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
+    file.sync_all().map_err(failed)?;
+    Ok(n_merged)
+}
+
+/// Refuses the folder of the policy, of its base or of a run; another model is replaced only with `force`.
 fn check_place(to: &Path, sources: &[Option<&PathBuf>], force: bool) -> Result<(), MergeError> {
     let real = |path: &Path| path.canonicalize().ok();
     let is_source = |source: &&PathBuf| real(to).is_some() && real(to) == real(source);
@@ -145,14 +146,7 @@ fn policy_of(from: &Path) -> Result<PathBuf, Error> {
 fn base_of(policy: &Path, given: Option<&Path>) -> Result<PathBuf, Error> {
     let base = match given {
         Some(base) => base.to_owned(),
-        None => {
-            let path = policy.join(lora::CONFIG_FILE);
-            let read = regular_file::read_to_string(&path);
-            let text = read.map_err(|source| Error::Read { what: "adapter", path, source })?;
-            let config: Value = serde_json::from_str(&text).unwrap_or_default();
-            let base = config.get("base_model_name_or_path").and_then(Value::as_str).unwrap_or_default();
-            PathBuf::from(base)
-        }
+        None => base_named(policy)?.unwrap_or_default(),
     };
     if base.is_file() {
         return Err(MergeError::Quantized { base }.into());
@@ -163,7 +157,7 @@ fn base_of(policy: &Path, given: Option<&Path>) -> Result<PathBuf, Error> {
     Ok(base)
 }
 
-/// True for the decoder that stands for a simulated target: no server knows its tokens.
+/// True for the built-in decoder that replaces a simulated target: no model server has its tokenizer.
 fn is_of_program(policy: &Path, source: &Path) -> bool {
     let is_beside = |dir: &Path| dir.join(INITIAL_POLICY_DIR).is_dir();
     source.file_name().is_some_and(|name| name == INITIAL_POLICY_DIR)
@@ -185,35 +179,4 @@ fn half_config(path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = serde_json::to_vec_pretty(&config).expect("what was read can be written");
     bytes.push(b'\n');
     Ok(bytes)
-}
-
-/// Bytes on their way into a file, with their hash.
-struct Hashing {
-    file: BufWriter<File>,
-    hash: RunningSha256,
-}
-
-impl Write for Hashing {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let n = self.file.write(bytes)?;
-        self.hash.update(bytes.get(..n).unwrap_or_default());
-        Ok(n)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.file.flush()
-    }
-}
-
-fn write_weights(
-    path: &Path,
-    write: impl FnOnce(&mut Hashing) -> Result<usize, Error>,
-) -> Result<(usize, RunningSha256), Error> {
-    let failed = |source| MergeError::Write { path: path.to_owned(), source };
-    let file = File::create(path).map_err(failed)?;
-    let mut out = Hashing { file: BufWriter::with_capacity(1 << 20, file), hash: RunningSha256::default() };
-    let n_merged = write(&mut out)?;
-    out.flush().map_err(failed)?;
-    out.file.get_ref().sync_all().map_err(failed)?;
-    Ok((n_merged, out.hash))
 }

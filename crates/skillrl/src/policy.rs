@@ -181,6 +181,15 @@ impl<'config> LocalTarget<'config> {
     }
 }
 
+/// The base model that the adapter of a policy names.
+pub(crate) fn base_named(policy: &Path) -> Result<Option<PathBuf>, Error> {
+    let path = policy.join(skill_train::lora::CONFIG_FILE);
+    let read = regular_file::read_to_string(&path);
+    let text = read.map_err(|source| Error::Read { what: "adapter", path, source })?;
+    let config: Value = serde_json::from_str(&text).unwrap_or_default();
+    Ok(config.get("base_model_name_or_path").and_then(Value::as_str).map(PathBuf::from))
+}
+
 /// The same configuration with a trained policy as its target: a folder with an adapter or with all weights, whose files
 /// are those of its hashes, if it has any.
 ///
@@ -193,13 +202,7 @@ pub fn with_policy(loaded: &LoadedConfig, policy: &Path) -> Result<LoadedConfig,
     verify_policy(&policy)?;
     let adapter = policy.join(skill_train::lora::CONFIG_FILE);
     let (path, adapter) = if adapter.is_file() {
-        let text = regular_file::read_to_string(&adapter).map_err(|source| Error::Read {
-            what: "adapter",
-            path: adapter.clone(),
-            source,
-        })?;
-        let config: Value = serde_json::from_str(&text).unwrap_or_default();
-        let base = config.get("base_model_name_or_path").and_then(Value::as_str).map(PathBuf::from);
+        let base = base_named(&policy)?;
         let configured = match &loaded.config.models.target {
             ModelConfig::Local(asked) => Some(asked.path.to_path()),
             _ => None,

@@ -12,7 +12,7 @@ use super::atomic;
 use super::files::{FILES_FILE, FilesLine};
 use super::line_log::whole_lines;
 use super::path::{RESULTS_FILE, SUMMARY_FILE};
-use super::policy_hashes::{HASHES_FILE, hashes_text, parse_hashes, verify_policy};
+use super::policy_hashes::{HASHES_FILE, parse_hashes, verify_policy, write_hashes};
 use super::read::{is_run, read_bytes};
 use crate::error::PipelineError;
 use skill_core::canonical::hex_sha256;
@@ -53,13 +53,7 @@ pub fn unseal(dir: &Path) -> Result<(), PipelineError> {
 ///
 /// A file that cannot be read or written.
 pub fn seal(dir: &Path) -> Result<(), PipelineError> {
-    let mut files = Vec::new();
-    for name in FILES {
-        if let Some(bytes) = read_bytes(&dir.join(name))? {
-            files.push((name.to_owned(), bytes));
-        }
-    }
-    atomic::write(&dir.join(HASHES_FILE), hashes_text(&files).as_bytes())
+    write_hashes(dir, FILES.into_iter().filter(|name| dir.join(name).exists()))
 }
 
 /// Verifies the files of a measurement; returns false for one of an earlier version, which has no hashes.

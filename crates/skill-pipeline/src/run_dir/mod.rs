@@ -46,9 +46,9 @@ pub use path::{CARRIED_DIR, INITIAL_POLICY_DIR, REPORT_FILE, RESULTS_FILE, SUMMA
 pub(crate) use path::{
     COMPARISON_PAIRS, META_SKILL_RESULT, PLAYS_FILE, ROLLOUTS_FILE, SLOW_RESULT, round_path,
 };
-pub(crate) use read::hash_of_file;
 pub use read::{
-    RunStatus, is_held, is_run, read_bank_summary, read_config, read_finished_step, read_summary, run_status,
+    RunStatus, hash_of_file, is_held, is_run, read_bank_summary, read_config, read_finished_step,
+    read_summary, run_status,
 };
 pub use read::{parse_versioned, read_times, read_versioned};
 pub use reader::{AnswerBrief, RunReader, RunTotals};

@@ -2,7 +2,7 @@
 //!
 //! The form is that of `sha256sum`, which verifies the folder too: `cd policy && sha256sum -c SHA256SUMS`.
 
-use super::atomic::failed;
+use super::atomic::{failed, write};
 use super::read::{hash_of_file, read_bytes};
 use crate::error::PipelineError;
 use skill_core::canonical::hex_sha256;
@@ -17,8 +17,28 @@ const BETWEEN: &str = "  ";
 
 /// The text of the file for these files.
 pub fn hashes_text(files: &[(String, Vec<u8>)]) -> String {
-    let line = |(name, bytes): &(String, Vec<u8>)| format!("{}{BETWEEN}{name}\n", hex_sha256(bytes));
-    files.iter().map(line).collect()
+    files.iter().map(|(name, bytes)| line(name, &hex_sha256(bytes))).collect()
+}
+
+fn line(name: &str, hash: &str) -> String {
+    format!("{hash}{BETWEEN}{name}\n")
+}
+
+/// Writes the hashes of these files of a folder, which may be larger than memory.
+///
+/// # Errors
+///
+/// A file that cannot be read or written.
+pub fn write_hashes<'name>(
+    dir: &Path,
+    names: impl IntoIterator<Item = &'name str>,
+) -> Result<(), PipelineError> {
+    let mut text = String::new();
+    for name in names {
+        let path = dir.join(name);
+        text.push_str(&line(name, &hash_of_file(&path).map_err(failed("read", &path))?.hex()));
+    }
+    write(&dir.join(HASHES_FILE), text.as_bytes())
 }
 
 /// The names and the hashes of a text of this form; `None` for another text.

@@ -102,7 +102,11 @@ pub fn read_finished_step(path: &Path) -> Result<Option<StepIdx>, PipelineError>
 }
 
 /// The hash of a file of any size, which is never in memory as a whole.
-pub(crate) fn hash_of_file(path: &Path) -> io::Result<RunningSha256> {
+///
+/// # Errors
+///
+/// A file that cannot be read, and one that is no regular file.
+pub fn hash_of_file(path: &Path) -> io::Result<RunningSha256> {
     let mut file = regular_file::open(path)?;
     let (mut hash, mut part) = (RunningSha256::default(), vec![0; PART_BYTES]);
     loop {

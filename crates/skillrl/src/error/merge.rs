@@ -13,7 +13,7 @@ pub enum MergeError {
         /// The run or the folder.
         path: PathBuf,
     },
-    /// The policy stands for a simulated model.
+    /// The policy is the built-in decoder that replaces a simulated target.
     #[error("the policy {} is the small decoder of this program, whose tokens no server of models knows", policy.display())]
     OfProgram {
         /// The policy.
