@@ -3,6 +3,7 @@
 //! They are list prices of the providers in US dollars per million tokens, without discounts for batches and without
 //! surcharges for long prompts. Prices change: a configuration that names its own is not touched by these.
 
+use crate::layer::Prices;
 use crate::provider::PROVIDERS;
 
 /// The day on which the prices were those of the providers.
@@ -17,6 +18,14 @@ pub struct ListPrices {
     pub cached: Option<f64>,
     /// A million tokens of replies, reasoning included.
     pub output: f64,
+}
+
+impl From<ListPrices> for Prices {
+    /// Prompts from a cache without a price of their own, and those written to one, cost as much as others.
+    fn from(list: ListPrices) -> Self {
+        let ListPrices { input, cached, output } = list;
+        Self { input, cached: cached.unwrap_or(input), cache_write: input, output }
+    }
 }
 
 /// The list prices of a model at this address, if it is the provider's own and the model is known.
@@ -37,7 +46,7 @@ pub fn list_prices(base_url: &str, model: &str) -> Option<ListPrices> {
     Some(ListPrices { input, cached, output })
 }
 
-/// The list prices of a model by its name alone, as coding agents take it from its own provider.
+/// The list prices of a model by its name alone: coding agents use the model's own provider.
 pub fn list_prices_of(model: &str) -> Option<ListPrices> {
     let (_, _, input, cached, output) = *PRICES.iter().find(|(_, name, ..)| is_build_of(model, name))?;
     Some(ListPrices { input, cached, output })

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use skill_agents::Agent;
 use skillrl::core::RolloutResult;
 use skillrl::core::usage::{Usage, dollars};
-use skillrl::llm::price_table::ListPrices;
+use skillrl::llm::Prices;
 use skillrl::llm::regular_file;
 use skillrl::pipeline::run_dir::RESULTS_FILE;
 
@@ -32,15 +32,8 @@ struct Recorded {
 }
 
 /// The dollars of a run: as the agent reports them, else by the price.
-fn of_run(reported: Option<&Value>, usage: Usage, prices: Option<ListPrices>) -> Option<f64> {
-    const MILLION: f64 = 1e6;
-    reported.and_then(Value::as_f64).or_else(|| {
-        let prices = prices?;
-        let cached = usage.cached.min(usage.input) as f64;
-        let fresh = usage.input as f64 - cached;
-        let of_input = fresh * prices.input + cached * prices.cached.unwrap_or(prices.input);
-        Some((of_input + usage.output as f64 * prices.output) / MILLION)
-    })
+fn of_run(reported: Option<&Value>, usage: Usage, prices: Option<Prices>) -> Option<f64> {
+    reported.and_then(Value::as_f64).or_else(|| Some(prices?.cost(usage)))
 }
 
 impl Known {
@@ -65,7 +58,7 @@ impl Known {
     }
 
     /// Adds the runs of an arm; returns what they cost.
-    pub(super) fn add_results(&mut self, results: &[RolloutResult], prices: Option<ListPrices>) -> f64 {
+    pub(super) fn add_results(&mut self, results: &[RolloutResult], prices: Option<Prices>) -> f64 {
         let before = self.dollars;
         let costs =
             results.iter().filter_map(|result| of_run(result.extras.get("cost"), result.usage, prices));

@@ -292,7 +292,7 @@ fn arm_outcome(arm: &Measured, results: &[RolloutResult]) -> ArmOutcome {
     }
 }
 
-/// The mean tokens of the runs that ended within their time; of the others nobody knows them.
+/// The mean tokens of the runs that ended within their time limit; those of the others are unknown.
 fn tokens_of(results: &[RolloutResult]) -> f64 {
     let ended: Vec<f64> = results
         .iter()

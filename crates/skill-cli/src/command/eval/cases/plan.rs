@@ -8,6 +8,7 @@ use crate::command::{CommandError, say};
 use skill_agents::Agent;
 use skillrl::config::{Config, LoadedConfig};
 use skillrl::envs::evals::{CaseSet, Check};
+use skillrl::llm::Prices;
 use skillrl::llm::agent::DEFAULT_MODEL;
 use skillrl::llm::price_table::{ListPrices, list_prices_of};
 use std::path::{Path, PathBuf};
@@ -125,16 +126,14 @@ fn passed(common: &AgentArgs, agent: &Agent) -> Vec<String> {
 }
 
 /// The prices of the agent's model: those of `--price`, else the list prices of `--model`.
-pub(in crate::command) fn prices_of(common: &AgentArgs) -> Option<ListPrices> {
+pub(in crate::command) fn prices_of(common: &AgentArgs) -> Option<Prices> {
     prices(common, common.model.as_deref())
 }
 
 /// The prices of a model that an agent uses: those of `--price`, else its list prices.
-fn prices(common: &AgentArgs, model: Option<&str>) -> Option<ListPrices> {
-    match common.price {
-        Some(Price { input, output }) => Some(ListPrices { input, cached: None, output }),
-        None => list_prices_of(model?),
-    }
+fn prices(common: &AgentArgs, model: Option<&str>) -> Option<Prices> {
+    let given = common.price.map(|Price { input, output }| ListPrices { input, cached: None, output });
+    given.or_else(|| list_prices_of(model?)).map(Prices::from)
 }
 
 /// Refuses a cap in dollars where the calls of a model cannot be counted by prices; `optimizer` is another model than the
@@ -206,10 +205,8 @@ pub(in crate::command) fn settings(asked: &Asked<'_>) -> crate::Result<Vec<Strin
         }
         if let Some(price) = prices(common, Some(model)) {
             add("price_input", &format!("{:?}", price.input));
+            add("price_cached", &format!("{:?}", price.cached));
             add("price_output", &format!("{:?}", price.output));
-            if let Some(cached) = price.cached {
-                add("price_cached", &format!("{cached:?}"));
-            }
         }
         if is_target {
             add("skill_as", "package");
