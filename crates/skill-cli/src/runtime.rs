@@ -43,8 +43,8 @@ pub(crate) async fn heeding_signals<T>(
     output
 }
 
-/// How many signals have come, from the first call on until the process ends: one that comes between two pieces of work
-/// stops the second one. `None` if no signal can be caught.
+/// The number of signals since the first call. It counts for the rest of the process, so that a signal between two
+/// pieces of work stops the second one. `None` if signals cannot be caught.
 fn interrupts() -> Option<watch::Receiver<usize>> {
     static CAUGHT: OnceLock<Option<watch::Receiver<usize>>> = OnceLock::new();
     let catch = || {

@@ -137,7 +137,7 @@ fn text_of(error: &(dyn std::error::Error + 'static)) -> String {
 pub struct NatsClient {
     client: async_nats::Client,
     streams: jetstream::Context,
-    /// Where answers to requests for jobs arrive, while no request uses them.
+    /// Inboxes for answers to requests for jobs that no request uses now.
     inboxes: Mutex<Vec<PullInbox>>,
     has_tls: bool,
 }
@@ -151,7 +151,7 @@ impl NatsClient {
         Self { client, streams, inboxes: Mutex::default(), has_tls }
     }
 
-    /// An inbox that no request waits at. One that a request was given up at is dropped, as an answer may still come.
+    /// An inbox that no request uses. An inbox is dropped if its request was cancelled, because the answer may still arrive.
     async fn inbox(&self) -> Result<PullInbox, BrokerError> {
         if let Some(inbox) = self.inboxes.lock().pop() {
             return Ok(inbox);
@@ -225,7 +225,7 @@ fn stream_error(error: &(dyn std::error::Error + 'static), name: &str) -> Broker
     }
 }
 
-/// Where the answer to a request for a job arrives.
+/// The inbox for the answer to a request for a job.
 struct PullInbox {
     subject: String,
     messages: Subscriber,
@@ -416,7 +416,7 @@ impl Broker for NatsClient {
         let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{queue}.{CONSUMER}");
         let requested = self.client.publish_with_reply(subject, inbox.subject.clone(), payload.into()).await;
         requested.map_err(|error| BrokerError::Other { message: text_of(&error) })?;
-        // When the broker dies the inbox falls silent without an end.
+        // If the broker dies, the subscription yields nothing more and does not end.
         let answer = tokio::time::timeout(wait + ANSWER_TIMEOUT, inbox.messages.next()).await;
         let Ok(Some(message)) = answer else {
             return Err(BrokerError::Unreachable { message: "no answer to a request for a job".to_owned() });
@@ -428,7 +428,7 @@ impl Broker for NatsClient {
                 Ok(Some(Arc::new(NatsDelivery { message })))
             }
             Some(StatusCode::TIMEOUT | StatusCode::NOT_FOUND) => Ok(None),
-            // The stream or its consumer is not there, or was deleted meanwhile.
+            // The stream or its consumer does not exist, or was deleted meanwhile.
             Some(StatusCode::NO_RESPONDERS | StatusCode::REQUEST_TERMINATED) => {
                 Err(BrokerError::NoQueue { name: queue.to_owned() })
             }

@@ -21,7 +21,7 @@ function setUpFilters() {
     apply();
   }
 }
-// Gives every cell the title of its column, for screens on which each row is a card; without it such a table scrolls.
+// Gives each cell the title of its column, which narrow screens show where each row is a card.
 function setUpCards() {
   for (const table of document.querySelectorAll(".scroll > table:not(.cards, .matrix)")) {
     const [titles, ...rows] = table.rows;

@@ -138,7 +138,7 @@ pub enum TensorFault {
         /// The types that are read.
         known: Vec<&'static str>,
     },
-    /// A value is beyond the largest one of F16, 65504.
+    /// A value is larger than the largest finite one of F16, 65504.
     #[error("value {index} is beyond the range of F16")]
     BeyondF16 {
         /// Index of the value, row-major.

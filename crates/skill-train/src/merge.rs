@@ -1,4 +1,4 @@
-//! Weights for servers of models: an adapter merged into its base, or trained weights, as one file of F16.
+//! Weights for model servers: an adapter merged into its base, or fully trained weights, as one file in F16.
 //!
 //! One tensor at a time is in memory, so that a model of any size is merged on a machine that cannot train it.
 
@@ -151,7 +151,7 @@ mod tests {
     struct Files(tempfile::TempDir);
 
     impl Files {
-        /// A base of two tensors, and an adapter of rank 2 of these matrices, named so.
+        /// A base with two tensors, and an adapter of rank 2 for the layer of this name.
         fn new(weight: &[f32], adapted: &str) -> Self {
             let files = Self(tempfile::tempdir().unwrap());
             let tensor = |name, shape, values| TensorView { name, shape, values };

@@ -260,7 +260,7 @@ impl WeightFiles {
         types
     }
 
-    /// The shape of a tensor; that of a single value for one that is not there.
+    /// The shape of a tensor; empty for one that does not exist.
     pub fn shape_of(&self, name: &str) -> &[usize] {
         let entry = self.file_of(name).and_then(|file| file.entries.get(name));
         entry.map_or(&[], |entry| &entry.shape)
@@ -320,7 +320,7 @@ pub fn encode(tensors: &[TensorView<'_>]) -> Vec<u8> {
     bytes
 }
 
-/// What a safetensors file begins with, of tensors in this order.
+/// The header of a safetensors file with tensors in this order, with its length.
 pub(crate) fn header<'a>(
     tensors: impl Iterator<Item = (&'a str, &'a [usize])>,
     dtype: &str,

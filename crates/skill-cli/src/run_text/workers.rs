@@ -20,7 +20,7 @@ pub(crate) fn short(live: &LiveState) -> Option<String> {
     Some(format!("{} worker{plural}, {doing} of {slots} slots busy", workers.len()))
 }
 
-/// The slots that work; beside the task of a slot, the result of the one before may wait to be recorded.
+/// The busy slots. A slot may have two tasks: the current one, and one whose result is not recorded yet.
 fn n_busy(worker: &WorkerPulse) -> usize {
     worker.doing.len().min(worker.slots.try_into().unwrap_or(usize::MAX))
 }

@@ -126,7 +126,7 @@ fn what_cannot_be_used_ends_the_command_before_the_question() {
         let outcome = context.run(&args);
         assert_eq!(outcome.code, Some(code), "{cases} {more:?}: {}", outcome.stderr);
         assert!(!outcome.stderr.contains("at most "), "{}", outcome.stderr);
-        // There is no configuration file that a hint could be about.
+        // The command has no configuration file, so hints name its options.
         assert!(!outcome.stderr.contains("`env`"), "{}", outcome.stderr);
     };
     let pi = ["--program", "./pi.sh"];
@@ -146,7 +146,7 @@ fn what_cannot_be_used_ends_the_command_before_the_question() {
     assert!(!context.path("starts").exists());
 }
 
-/// The directory goes on with more cases and more runs, and what is on record there says what they cost.
+/// An existing `--out` is extended by more cases and more runs; the cost estimate comes from its earlier runs.
 #[test]
 fn more_cases_and_more_runs_are_all_that_is_paid_for() {
     let context = lab();
@@ -205,7 +205,7 @@ fn an_agent_drafts_cases_which_a_person_reviews() {
     let case = json!({"id": "sum", "prompt": "Add up in.csv.", "files": {"in.csv": "42\n"},
         "checks": [{"type": "file", "path": "total.txt", "contains": "42"}]});
     let reply = json!(format!("{case}\n{}", json!({"id": "bare", "prompt": "Do."}))).to_string();
-    // What stands for an apostrophe and ends the word of the shell is not in it.
+    // The script quotes the reply with apostrophes, so the reply contains none.
     let says = format!(
         r#"cat > prompt
 begins

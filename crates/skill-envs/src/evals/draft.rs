@@ -91,7 +91,7 @@ fn objects(reply: &str) -> Vec<Value> {
     let lines: Vec<Value> = lines
         .filter(|line| line.starts_with('{'))
         .filter_map(|line| serde_json::from_str(line).ok())
-        // A check of a list that is written over several lines is no case.
+        // In pretty-printed JSON, a check can be an object on a line of its own.
         .filter(|value: &Value| value.get("prompt").is_some())
         .collect();
     if !lines.is_empty() {

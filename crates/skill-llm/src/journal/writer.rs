@@ -38,10 +38,10 @@ pub(super) enum Command {
     Model(Arc<ModelPart>, ModelSender),
 }
 
-/// Ends the time in which a group is gathered while somebody waits for a commit.
+/// Ends the gathering of a group while a caller waits for a commit.
 #[derive(Default)]
 pub(super) struct Hurry {
-    /// Those who wait; below zero for a moment if one is answered before it has counted itself.
+    /// Callers that wait for a commit; negative for a moment if one is answered before it has incremented this.
     n_waiting: Mutex<i64>,
     changed: Condvar,
 }
@@ -59,7 +59,7 @@ impl Hurry {
         self.changed.wait_while_for(&mut n_waiting, |n_waiting| *n_waiting <= 0, time);
     }
 
-    /// So many of those who waited are answered.
+    /// Notes that this many waiting callers were answered.
     fn answered(&self, n: usize) {
         *self.n_waiting.lock() -= i64::try_from(n).expect("a group is shorter than that");
     }

@@ -45,7 +45,7 @@ async fn a_reply_is_known_before_it_is_committed() {
 }
 
 #[tokio::test]
-async fn nobody_who_waits_for_a_commit_waits_for_the_end_of_a_group() {
+async fn concurrent_flushes_do_not_wait_for_the_group_window() {
     let (bench, model) = (Bench::new(), Arc::new(Counting::new()));
     let (reached, mut is_reached) = tokio::sync::mpsc::unbounded_channel();
     let (release, released) = std::sync::mpsc::channel();
@@ -69,7 +69,7 @@ async fn nobody_who_waits_for_a_commit_waits_for_the_end_of_a_group() {
     let flush = || Box::pin(journal.flush());
     let (mut first, mut second, mut third) = (flush(), flush(), flush());
     tokio::select! { biased; _ = &mut first => panic!("it is not committed"), _ = is_reached.recv() => {} }
-    // While the first group is written, two more replies arrive, each with somebody who waits for it.
+    // While the first group is written, two more replies arrive, each followed by a flush.
     for (text, waiting) in [("second", &mut second), ("third", &mut third)] {
         ask(&journaled, text, &at("step 1")).await;
         assert!(futures_util::poll!(waiting).is_pending());

@@ -186,7 +186,7 @@ impl Shared {
                     Ok(outcome) => {
                         entry.holder = Holder::Delivered(id.clone());
                         entry.resolve(Ok(outcome));
-                        // The answer follows the commit; until then a worker that asks again hears that there is work.
+                        // The answer is sent after the commit; a worker that polls before gets `Working`.
                         return;
                     }
                     Err(fault) => {

@@ -44,8 +44,8 @@ pub(super) fn items_of(agent: &WorkerAgent) -> HashMap<ItemId, (Item, String)> {
 }
 
 impl Bench {
-    /// Works on a job, if it is to be worked on here. `free` is dropped once another one can be begun: the result was
-    /// sent, and only its commit is waited for.
+    /// Works on a job that no other worker has. `free` is dropped once the slot can take the next job: the result was
+    /// sent, and only its commit is outstanding.
     pub(super) async fn work_on(self: Arc<Self>, delivery: Arc<dyn Delivery>, free: oneshot::Sender<()>) {
         let queued: QueuedJob = match serde_json::from_slice(delivery.payload()) {
             Ok(queued) => queued,

@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// So many results of a slot may wait for their commits while it makes the next one.
+/// Results of a slot that may be uncommitted while it works on the next job.
 const MAX_UNCOMMITTED: usize = 1;
 
 /// A run that was not announced for so many times its interval is over.
@@ -438,7 +438,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// Makes one job after the other; the results of those before may wait for their commits meanwhile.
+    /// Works on one job after the other, while earlier results may still be uncommitted.
     async fn work(mut self) {
         let mut jobs = JoinSet::new();
         self.take_jobs(&mut jobs).await;
@@ -464,7 +464,7 @@ impl Slot {
                 Ok(Some(delivery)) => {
                     let (free, is_free) = oneshot::channel();
                     jobs.spawn(Arc::clone(&self.bench).work_on(delivery, free));
-                    // Nothing is sent: it is dropped.
+                    // The sender is only dropped.
                     drop(is_free.await);
                     while jobs.len() > MAX_UNCOMMITTED {
                         jobs.join_next().await;

@@ -359,7 +359,7 @@ async fn a_slot_makes_the_next_rollout_while_a_result_waits_to_be_recorded() {
         let link = JobLink::new(Arc::clone(&driver.source)).with_models(driver.models.clone());
         driver.runner.run(job(item, true), link).await.unwrap();
     }
-    // Nothing else than the calls takes time, the beginning of a run neither.
+    // Only the calls take time, not the start of the run.
     let calls = CALL * u32::try_from(2 * N_TURNS).unwrap();
     assert!(begun.elapsed() < calls + Times::default().greet / 2, "{:?}", begun.elapsed());
 }
@@ -374,7 +374,7 @@ async fn rollouts_that_take_longer_than_every_wait_are_made_once() {
     let begun = tokio::time::Instant::now();
     let making = driver.make(&env);
     let idle = async {
-        // It comes when everything is taken, and would make what is given out again.
+        // It starts when all jobs are taken, and would get any job that is queued again.
         tokio::time::sleep(lost).await;
         start(&server, "idle", 4, &env, sending(CALL, &sent))
     };

@@ -35,8 +35,8 @@ pub struct RoundRecord {
     pub shown: BTreeMap<SkillRef, u64>,
     /// The types that were weak.
     pub weak: Vec<String>,
-    /// Tokens of the episodes that the teacher could choose from, about; `None` where it was not asked, and in rounds of
-    /// earlier versions.
+    /// Estimated tokens of the teacher's input episodes; `None` without a call of the teacher, and in rounds of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub episode_tokens: Option<u64>,
     /// Versions that were proposed.

@@ -1,4 +1,4 @@
-//! Files that carry their own checksum, so that a check needs nothing but the file.
+//! Files with a checksum of their own, which are verified without any other file.
 
 use super::atomic::{json_bytes, write};
 use crate::error::PipelineError;
@@ -11,8 +11,8 @@ const SEAL: &str = ",\n  \"checksum\": \"";
 /// The text behind it.
 const SEAL_END: &str = "\"\n}\n";
 
-/// An object as [`write_json`](super::atomic::write_json) writes it, with one more field at its end: `checksum`, the SHA-256 of all bytes
-/// before it.
+/// An object as [`write_json`](super::atomic::write_json) writes it, with one more field at its end: `checksum`, the
+/// SHA-256 of all bytes before it.
 ///
 /// # Errors
 ///

@@ -11,7 +11,7 @@ pub(crate) fn assert_every_damage_is_named(run: &Path, not_checked: &[&str]) -> 
     assert_eq!(whole.damage, [], "the run is whole");
     assert_eq!(whole.not_checked, not_checked);
     let is_of_sqlite = |name: &str| ["-wal", "-shm"].iter().any(|end| name.ends_with(end));
-    // A lock says nothing.
+    // The lock file is empty.
     let is_unchecked =
         |name: &String| is_of_sqlite(name) || name.ends_with("run.lock") || whole.not_checked.contains(name);
     // Behind the lines of one that is not over a process may have been killed.
@@ -20,7 +20,7 @@ pub(crate) fn assert_every_damage_is_named(run: &Path, not_checked: &[&str]) -> 
     let mut n_damaged = 0;
     for (name, bytes) in all_files(run).iter().filter(|(name, _)| !is_unchecked(name)) {
         let path = &run.join(name);
-        // Times are written behind the first checkpoint.
+        // Times are written after the first checkpoint.
         let may_be_missing = !is_over && name.ends_with("_times.json");
         for damaged in damages(name, bytes, is_over) {
             if damaged.is_none() && may_be_missing {

@@ -54,7 +54,7 @@ def made(family, folder):
     model = AutoModelForCausalLM.from_config(config).to(torch.bfloat16)
     for name, weights in model.named_parameters():
         if weights.dim() == 2:
-            # Far from the start of training, so that few tokens are nearly as likely as the best one.
+            # A large scale, so that the best token rarely has a near tie.
             torch.nn.init.normal_(weights, std=0.2)
     base, adapter = folder / "base", folder / "adapter"
     model.save_pretrained(base)
@@ -105,7 +105,7 @@ def played(folder, merged):
 
 
 def rounded(model):
-    """The model with weights of float16; its tables of angles stay as they are."""
+    """The model with weights rounded to float16; buffers such as rotary frequencies keep their precision."""
     for weights in model.parameters():
         weights.data = weights.data.half().float()
     return model

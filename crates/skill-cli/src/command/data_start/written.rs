@@ -79,7 +79,7 @@ impl WrittenConfig {
         Err(CommandError::new(message).with_hint(hint).into())
     }
 
-    /// Takes back what this command wrote, if no run has begun with it: a file that was there before is as it was.
+    /// Undoes what this command wrote, if no run has started from it: a replaced file is restored.
     pub(crate) fn remove_if_unused(&self) {
         let is_unchanged = std::fs::read_to_string(&self.file).is_ok_and(|found| found == self.text);
         let has_run = self.run.join("config.json").is_file();

@@ -1,4 +1,4 @@
-//! Files beside the records of a run that carry their own checksum: its page, the warnings of its start and its times.
+//! Files with a checksum of their own: the page of a run, its warnings and its times.
 
 use super::{Checking, Fault, Remedy};
 use crate::records::phases::PHASE_TIMES_FILE;
@@ -9,13 +9,14 @@ use crate::run_dir::read::read_bytes;
 use crate::run_dir::seal::{is_page_whole, is_sealed_whole};
 use serde::de::IgnoredAny;
 
-/// True if there is a hash in these bytes: a file with a hash in the place of a checksum is none of an earlier version.
+/// True if the bytes contain a SHA-256. Files of earlier versions do not, so a file with one and without a readable
+/// checksum is damaged.
 fn has_hash(bytes: &[u8]) -> bool {
     bytes.split(|byte| !byte.is_ascii_hexdigit()).any(|run| run.len() == 64)
 }
 
 impl Checking<'_> {
-    /// Checks what is there of these files: a run without warnings, times or a page has none.
+    /// Checks those of these files that exist: a run without warnings, times or a page has none of them.
     pub(super) fn beside(&mut self) {
         for name in [CHECKS_FILE, sft::TIMES_FILE, rl::TIMES_FILE, PHASE_TIMES_FILE] {
             self.carrying(name, Remedy::NotNeeded, |bytes| match is_sealed_whole(bytes) {
@@ -26,14 +27,14 @@ impl Checking<'_> {
             });
         }
         let is_whole = |bytes: &[u8]| match is_page_whole(bytes) {
-            // One of an earlier version ends with its last tag.
+            // A page of an earlier version ends with its last tag.
             None if !bytes.trim_ascii_end().ends_with(b"</html>") => Some(false),
             is_whole => is_whole,
         };
         self.carrying(REPORT_FILE, Remedy::Report, is_whole);
     }
 
-    /// Checks a file by its own checksum; one of an earlier version has none.
+    /// Checks a file by its own checksum, which files of earlier versions do not have.
     fn carrying(&mut self, name: &str, remedy: Remedy, is_whole: impl FnOnce(&[u8]) -> Option<bool>) {
         if self.is_known(name) {
             return;

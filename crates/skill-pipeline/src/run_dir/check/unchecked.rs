@@ -35,7 +35,7 @@ impl Checking<'_> {
             } else if self.is_checked(&name) {
                 has_checked = true;
             } else if entry.file_name() == LOCK_FILE && entry.metadata().is_ok_and(|file| file.len() == 0) {
-                // It is held, and never written.
+                // The lock file is never written to.
             } else if !BESIDE_JOURNALS.iter().any(|end| self.is_beside(&name, end)) {
                 found.push(name);
             }
