@@ -46,3 +46,23 @@ pub(crate) fn located(program: &str) -> String {
         false => program.to_owned(),
     }
 }
+
+/// True if a program is on the PATH, or at its path.
+pub(crate) fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    match Path::new(program).components().count() {
+        1 => std::env::split_paths(&path).any(|folder| folder.join(program).is_file()),
+        _ => Path::new(program).is_file(),
+    }
+}
+
+/// Looks for the programs that an agent needs besides its own.
+pub(crate) fn check_needs(agent: &Agent) -> Result<(), CommandError> {
+    match agent.needs.iter().find(|program| !is_installed(program)) {
+        None => Ok(()),
+        Some(needed) => {
+            let message = format!("{} needs the program {needed:?}, and it is not on the PATH", agent.title);
+            Err(CommandError::new(message).with_hint("install it: without it no skill is loaded"))
+        }
+    }
+}

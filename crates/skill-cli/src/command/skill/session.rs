@@ -179,7 +179,7 @@ impl Session {
         let launcher =
             ProgramLauncher { pass_env: args.common.pass_env.clone(), ..ProgramLauncher::default() };
         if starts {
-            find_needs(&setup)?;
+            crate::coding_agent::check_needs(setup.agent)?;
             setup.version = version(&setup, &launcher)?;
             if !agent.is_tried(&setup.version) {
                 say(&format!(
@@ -359,19 +359,6 @@ fn same_names(setup: &Setup) -> Vec<String> {
         }
     }
     notes
-}
-
-fn find_needs(setup: &Setup) -> Result<(), CommandError> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    for program in &setup.agent.needs {
-        let is_there = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
-        if !is_there {
-            let message =
-                format!("{} needs the program {program:?}, and it is not on the PATH", setup.agent.title);
-            return Err(CommandError::new(message).with_hint("install it: without it no skill is loaded"));
-        }
-    }
-    Ok(())
 }
 
 /// What the program says of its version.

@@ -2,7 +2,7 @@
 
 use crate::args::Price;
 use crate::args::skill::{AgentArgs, EvalSkillArgs};
-use crate::coding_agent::{kind_of, located};
+use crate::coding_agent::{check_needs, is_installed, kind_of, located};
 use crate::command::data_start::judge_settings;
 use crate::command::{CommandError, say};
 use skill_agents::Agent;
@@ -48,28 +48,17 @@ pub(in crate::command) fn leave_out_drafts(set: &mut CaseSet, place: &Path) -> R
     Ok(())
 }
 
-/// Looks for the program of an agent and for what it cannot do without.
+/// Looks for the program of an agent and for those that it needs.
 pub(in crate::command) fn check_program(common: &AgentArgs, agent: &Agent) -> Result<(), CommandError> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = |program: &str| match Path::new(program).components().count() {
-        1 => std::env::split_paths(&path).any(|folder| folder.join(program).is_file()),
-        _ => Path::new(program).is_file(),
-    };
     let program = common.program.as_ref().map_or_else(|| agent.program.clone(), |named| located(named));
-    if !is_there(&program) {
+    if !is_installed(&program) {
         let message = format!("the program of {} is not found: {program}", agent.title);
         return Err(CommandError::new(message).with_hint(format!(
             "install it (`npm install --global {}`), or name its program with --program",
             agent.package
         )));
     }
-    match agent.needs.iter().find(|program| !is_there(program)) {
-        None => Ok(()),
-        Some(needed) => {
-            let message = format!("{} needs the program {needed:?}, and it is not on the PATH", agent.title);
-            Err(CommandError::new(message).with_hint("install it: without it no skill is loaded"))
-        }
-    }
+    check_needs(agent)
 }
 
 /// What a run on cases with an agent is configured by.
