@@ -1,7 +1,7 @@
 //! `skillrl check`: verifies that every file of a run or a measurement is as the run wrote it.
 
 use crate::CliError;
-use crate::args::CheckArgs;
+use crate::args::{CheckArgs, as_word};
 use crate::exit_code;
 use crate::table::harmless;
 use skillrl::pipeline::run_dir::check::{Damage, Remedy, RunCheck, check};
@@ -83,6 +83,7 @@ fn few_of(names: &[String]) -> String {
 fn advice(found: &RunCheck, remedy: Remedy, files: &[&Damage]) -> String {
     let names: Vec<String> = files.iter().map(|damage| harmless(&damage.file)).collect();
     let names = few_of(&names);
+    let run = as_word(&found.path.display().to_string());
     let has_config = found.damage.iter().all(|damage| damage.file != "config.json");
     match remedy {
         Remedy::Resume => format!(
@@ -100,7 +101,8 @@ fn advice(found: &RunCheck, remedy: Remedy, files: &[&Damage]) -> String {
              history.json, then start the same command"
         ),
         Remedy::Copy => format!(
-            "{names}: restore it from a copy, with its -wal file; without one, `skillrl train --new-journal` resumes the run"
+            "{names}: restore it from a copy, with its -wal file; without one, `skillrl train {run} --new-journal` \
+             resumes the run"
         ),
         Remedy::OnlyCopy => {
             format!("{names}: only a copy brings it back; without one, start in another directory")
@@ -108,7 +110,7 @@ fn advice(found: &RunCheck, remedy: Remedy, files: &[&Damage]) -> String {
         Remedy::Remeasure => format!(
             "{names}: the `skillrl eval` that measured, with `--force`, writes it again from the calls that are kept"
         ),
-        Remedy::Report => format!("{names}: `skillrl report` writes it again"),
+        Remedy::Report => format!("{names}: `skillrl report {run}` writes it again"),
         Remedy::NotNeeded => format!("{names}: cannot be rebuilt; no result depends on it"),
     }
 }

@@ -126,8 +126,8 @@ pub(super) fn selection(
         String::new()
     };
     let named = match asked.effect {
-        None => "name the gain that you expect with `--effect`",
-        Some(_) => "expect a larger gain (`--effect`)",
+        None => "name the gain that you expect: `skillrl doctor --effect 0.1`",
+        Some(_) => "expect a larger gain (`skillrl doctor --effect`)",
     };
     let hint = needed.into_iter().chain([named.to_owned()]).collect::<Vec<_>>().join("; or ");
     Finding::warning(Check::Selection, format!("{smallest}{coarse}"), hint)
