@@ -5,6 +5,7 @@
 use crate::rule::Rule;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::LazyLock;
 
 /// The files of the table, in the order in which agents are listed.
@@ -67,6 +68,9 @@ pub struct Agent {
     pub version_arguments: Vec<String>,
     /// Where a project's skills lie.
     pub project_skills: String,
+    /// Further folders with skills that it reads below a project.
+    #[serde(default)]
+    pub also_read: Vec<String>,
     /// Where the user's skills lie, below the home directory.
     pub user_skills: Vec<String>,
     /// By what skills are listed.
@@ -379,6 +383,15 @@ impl Agent {
         let Some(model) = model else { return Some(self.usual_window.unwrap_or(MEASURED_WINDOW)) };
         let model = model.to_lowercase();
         self.windows.iter().find(|(part, _)| model.contains(part.as_str())).map(|(_, window)| *window)
+    }
+
+    /// Whether it finds skills in this folder, which ends with the place in a project; places of other agents are foreign.
+    pub fn reads_skills_in(&self, folder: &Path, others: &[&Self]) -> bool {
+        let reads = |agent: &Self| {
+            let places = [&agent.project_skills].into_iter().chain(&agent.also_read);
+            places.into_iter().any(|place| folder.ends_with(place))
+        };
+        reads(self) || !others.iter().any(|other| reads(other))
     }
 
     /// The variables that move folders of this agent, each with the folder below the home directory.

@@ -2,9 +2,40 @@
 
 use crate::error::CommandError;
 use skill_agents::{Agent, agent, agents};
+use skillrl::core::package::MAIN_FILE;
+use skillrl::envs::folder::package_around;
 use skillrl::llm::Provider;
 use skillrl::llm::agent::{AgentKind, DEFAULT_MODEL};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Where files of this program are in the folder of a skill: hidden, so that they are no part of it.
+const HIDDEN: &str = ".skillrl";
+
+/// The folder of a skill, where its `SKILL.md` is named.
+pub(crate) fn folder_of_skill(path: PathBuf) -> PathBuf {
+    match path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(MAIN_FILE)) && path.is_file() {
+        true => path.parent().filter(|folder| *folder != "").unwrap_or(Path::new(".")).to_owned(),
+        false => path,
+    }
+}
+
+/// The place of what a command writes where none is named: here, and in a skill's own folder in a hidden one.
+pub(crate) fn usual_place(name: &str) -> PathBuf {
+    let here = PathBuf::from(name);
+    if package_around(&here).is_some() { Path::new(HIDDEN).join(name) } else { here }
+}
+
+/// Refuses to write results into a skill, of which they would become a part.
+pub(crate) fn check_outside(option: &str, dir: &Path) -> Result<(), CommandError> {
+    let Some(skill) = package_around(dir) else { return Ok(()) };
+    let message = format!(
+        "{option} {} is in the folder of the skill {}, and would become a part of it",
+        dir.display(),
+        skill.display()
+    );
+    let hint = format!("name a directory outside of it, or a hidden one such as {HIDDEN}/results");
+    Err(CommandError::new(message).with_hint(hint))
+}
 
 /// The agent of a name.
 pub(crate) fn named(name: &str) -> crate::Result<&'static Agent> {

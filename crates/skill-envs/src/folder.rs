@@ -123,6 +123,21 @@ pub fn read_folder_without(folder: &Path, left_out: &[&str]) -> Result<SkillPack
     Ok(package)
 }
 
+/// The folder of the package that a file at this path would be a part of, whether it is there or not; hidden files and
+/// folders are no part of a package.
+pub fn package_around(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    let is_part = |folder: &&Path| {
+        let below = path.strip_prefix(folder).unwrap_or(&path);
+        let is_left_out = |part: std::path::Component<'_>| {
+            let name = part.as_os_str().to_string_lossy();
+            name.starts_with('.') || LEFT_OUT.contains(&name.as_ref())
+        };
+        folder.join(MAIN_FILE).is_file() && !below.components().any(is_left_out)
+    };
+    path.ancestors().find(is_part).map(Path::to_owned)
+}
+
 /// True if `SKILL.md` of a package begins with a byte-order mark, which [`read_folder`] passes over and agents do not.
 pub fn has_byte_order_mark(folder: &Path) -> bool {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();

@@ -17,7 +17,7 @@ use skill_core::usage::Usage;
 use skill_envs::Env;
 use skill_llm::journal::ModelSpent;
 use skill_llm::regular_file;
-use skill_llm::{ChatModel, EmbeddingModel, Journal, JournalOptions, Journaled, Metered};
+use skill_llm::{ChatModel, EmbeddingModel, Journal, JournalOptions, Journaled, Metered, ModelId};
 use skill_pipeline::run_dir::{RunDir, atomic};
 use skill_pipeline::shell::{count_spent, count_spent_since};
 use skill_pipeline::stage::rollout::Rollouts;
@@ -56,7 +56,8 @@ struct ModelBefore {
 /// in this journal of this directory.
 ///
 /// What other work there had spent is not counted, though its replies are still found: caps are for what is made now.
-/// `replaces_other` is true if the result of other work is there.
+/// `replaces_other` is true if the result of other work is there. The calls of `free`, a control, cost nothing and are not
+/// counted.
 ///
 /// # Errors
 ///
@@ -66,6 +67,7 @@ pub fn count_spent_on(
     replaces_other: bool,
     (dir, journal): (&Path, &Journal),
     engine: &Engine<'_>,
+    free: Option<&ModelId>,
 ) -> Result<(), Error> {
     let path = dir.join(SPENT_FILE);
     let of_model = |spent: &ModelSpent| ModelBefore {
@@ -96,7 +98,11 @@ pub fn count_spent_on(
     let models = before.models.into_iter().map(|ModelBefore { provider, model, requests, usage }| {
         ModelSpent { provider, model, requests, usage }
     });
-    let models: Vec<ModelSpent> = models.collect();
+    let is_free =
+        |spent: &ModelSpent| free.is_some_and(|id| id.provider == spent.provider && id.model == spent.model);
+    let models = models.filter(|spent| !is_free(spent));
+    let models: Vec<ModelSpent> =
+        models.chain(journal.spent_before().iter().filter(|spent| is_free(spent)).cloned()).collect();
     count_spent_since(&engine.budget(), &engine.prices(), journal, (&models, before.time));
     Ok(())
 }
@@ -152,7 +158,7 @@ impl CallCache {
         let replaces_other = self.dir.path().join(MADE_FILE).exists()
             && !self.is_made_from(inputs)
             && !self.is_being_made_from(inputs);
-        count_spent_on(inputs, replaces_other, (self.dir.path(), &self.journal), engine)
+        count_spent_on(inputs, replaces_other, (self.dir.path(), &self.journal), engine, None)
     }
 
     /// Tells the caps what was spent on earlier work, beside these files: it is a part of the same run.

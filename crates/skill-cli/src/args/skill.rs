@@ -2,9 +2,16 @@
 
 use super::data::{Price, dollars};
 use super::eval::MeasurementArgs;
+use crate::coding_agent::folder_of_skill;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
+
+/// A folder, or the `SKILL.md` in it.
+fn skill_folder() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(folder_of_skill)
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillCommand {
@@ -59,7 +66,7 @@ pub(crate) fn arranged(mut arguments: Vec<OsString>) -> Vec<OsString> {
 pub(crate) struct SkillCheckArgs {
     /// A folder with a SKILL.md, a folder of such folders, or a project or plugin that has skills where agents look for
     /// them.
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = skill_folder())]
     pub(crate) dir: PathBuf,
 
     /// Only this agent; without it, all that are known.
@@ -114,7 +121,7 @@ pub(crate) struct AgentArgs {
 #[derive(Debug, Args)]
 pub(crate) struct MeasureArgs {
     /// A folder with a SKILL.md, or a folder of such folders.
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = skill_folder())]
     pub(crate) skills: PathBuf,
 
     /// The agent, such as claude-code or codex; an unknown name lists all.
@@ -214,7 +221,7 @@ pub(crate) struct TriggersArgs {
 #[derive(Debug, Args)]
 pub(crate) struct EvalSkillArgs {
     /// A folder with a SKILL.md.
-    #[arg(value_name = "SKILL")]
+    #[arg(value_name = "SKILL", value_parser = skill_folder())]
     pub(crate) skill: PathBuf,
 
     /// The agents, such as claude-code or codex; an unknown name lists all.
@@ -277,7 +284,7 @@ pub(crate) struct EvalSkillArgs {
 #[derive(Debug, Args)]
 pub(crate) struct PluginArgs {
     /// A folder with a SKILL.md, or a folder of such folders.
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = skill_folder())]
     pub(crate) skills: PathBuf,
 
     /// The folder of the plugin.

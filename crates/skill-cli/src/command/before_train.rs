@@ -9,13 +9,14 @@ use crate::table::{grouped, harmless};
 use parking_lot::Mutex;
 use skillrl::config::{EnvKind, LoadedConfig, ModelConfig, ModelRole, Origin, TrainMode, nearest_name};
 use skillrl::core::usage::dollars;
+use skillrl::core::{MeanScore, StepIdx};
 use skillrl::cost::has_prices;
 use skillrl::doctor::{Check, Examination, Finding, Network, Status, examine};
 use skillrl::estimate::{Estimate, Prepared, Span};
 use skillrl::llm::price_table::{PRICES_AS_OF, priced_models};
 use skillrl::pipeline::run_dir::checks::{CHECKS_FILE, CheckWarning, write_checks};
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
-use skillrl::pipeline::{Event, EventSink, Protocol, StopSignal};
+use skillrl::pipeline::{Event, EventSink, Protocol, RunReader, StopSignal};
 
 /// A cap that leaves no step is answered with one that is a multiple of this.
 const ROUND_CALLS: u64 = 50;
@@ -31,6 +32,8 @@ pub(super) struct Consent {
     pub(super) is_new: bool,
     /// Nothing but warnings and questions is said.
     pub(super) is_quiet: bool,
+    /// The option of the command that caps calls, without its number.
+    pub(super) calls_option: &'static str,
 }
 
 /// Says what the checks found, the models, the calls, the cost and the cap of a run that begins; asks before anything is
@@ -90,7 +93,7 @@ fn ask(loaded: &LoadedConfig, consent: Consent) -> crate::Result {
     // What reading the data warns of is said when the run reads them.
     let estimating = async { Prepared::new(loaded)?.estimate().await };
     let estimate = super::block_on_unwarned(estimating)??;
-    check_caps(loaded, &estimate)?;
+    check_caps(loaded, &estimate, consent.calls_option)?;
     if !is_paid {
         return Ok(());
     }
@@ -124,7 +127,7 @@ fn warnings(loaded: &LoadedConfig) -> crate::Result<Vec<Finding>> {
 }
 
 /// Refuses caps with which nothing could be learned.
-fn check_caps(loaded: &LoadedConfig, estimate: &Estimate) -> Result<(), CommandError> {
+fn check_caps(loaded: &LoadedConfig, estimate: &Estimate, calls_option: &str) -> Result<(), CommandError> {
     let config = &loaded.config;
     if config.train.protocol != Protocol::Auto {
         // The run stops at its cap, and goes on with a higher one.
@@ -153,7 +156,7 @@ fn check_caps(loaded: &LoadedConfig, estimate: &Estimate) -> Result<(), CommandE
         grouped(low),
         grouped(high)
     ))
-    .with_hint(format!("a useful cap is {} or more: `--set budget.calls={useful}`", grouped(useful))))
+    .with_hint(format!("a useful cap is {} or more: `{calls_option}{useful}`", grouped(useful))))
 }
 
 fn sentence(loaded: &LoadedConfig, roles: &[ModelRole], estimate: &Estimate) -> String {
@@ -250,9 +253,51 @@ impl Watched {
 
     /// Why the run was stopped here.
     pub(super) fn stopped(&self) -> Option<CommandError> {
-        let message = self.stopped.lock().take()?;
-        let hint = "look at the data and the scorer (`skillrl env check`); `skillrl train --yes` goes on, and pays nothing twice";
-        Some(CommandError::of_data(message).with_hint(hint))
+        self.stopped.lock().take().map(stopped_by)
+    }
+}
+
+fn stopped_by(message: String) -> CommandError {
+    let hint = "look at the data and the scorer (`skillrl env check`); `skillrl train --yes` goes on, and pays nothing twice";
+    CommandError::of_data(message).with_hint(hint)
+}
+
+/// Why a first measurement leaves nothing to learn or to gain, if it does.
+fn without_gain(score: MeanScore) -> Option<&'static str> {
+    match (score.hard <= 0.0, score.hard >= 1.0) {
+        // Where parts of an answer count, there is something to learn from none that is whole.
+        (true, _) if score.soft <= 0.0 => {
+            Some("none of the validation items is solved with the initial skill")
+        }
+        (_, true) => {
+            Some("all validation items are solved with the initial skill, so that nothing can be gained")
+        }
+        _ => None,
+    }
+}
+
+/// True if a person at a terminal wants to go on all the same.
+fn goes_on(what: &str) -> bool {
+    matches!(asked(&format!("{what}. Go on? [y/N]")), Ok(Some(true)))
+}
+
+/// Stops a run again that its first measurement has stopped before, unless somebody agrees.
+///
+/// # Errors
+///
+/// Its first measurement, which is on record, leaves nothing to learn or to gain.
+pub(super) fn check_known_baseline(loaded: &LoadedConfig, baseline: Baseline) -> Result<(), CommandError> {
+    let run = loaded.run_dir();
+    let is_document = loaded.config.train.mode == TrainMode::Document;
+    if baseline == Baseline::Kept || !is_document || run_status(&run) != RunStatus::Unfinished {
+        return Ok(());
+    }
+    // What cannot be read is an error of the run that goes on.
+    let state = RunReader::open(&run).and_then(|reader| reader.state()).ok().flatten();
+    let before_steps = state.filter(|state| state.last_completed_step == StepIdx(0));
+    match before_steps.and_then(|state| without_gain(state.baseline)).filter(|what| !goes_on(what)) {
+        Some(what) => Err(stopped_by(what.to_owned())),
+        None => Ok(()),
     }
 }
 
@@ -268,15 +313,8 @@ impl EventSink for Watched {
         if self.beginning.baseline == Baseline::Kept {
             return;
         }
-        let what = match (score.hard <= 0.0, score.hard >= 1.0) {
-            // Where parts of an answer count, there is something to learn from none that is whole.
-            (true, _) if score.soft <= 0.0 => "none of the validation items is solved with the initial skill",
-            (_, true) => {
-                "all validation items are solved with the initial skill, so that nothing can be gained"
-            }
-            _ => return,
-        };
-        if matches!(asked(&format!("{what}. Go on? [y/N]")), Ok(Some(true))) {
+        let Some(what) = without_gain(*score) else { return };
+        if goes_on(what) {
             return;
         }
         *self.stopped.lock() = Some(what.to_owned());

@@ -61,10 +61,15 @@ fn train(data: &DataStart, args: &TrainArgs, agrees: bool) -> crate::Result {
         is_data: data.is_data,
         is_new: data.is_data || is_new_address(start, &loaded),
         is_quiet: args.quiet || args.json,
+        calls_option: match start.made.is_some() && !data.is_data {
+            true => "--calls ",
+            false => "--set budget.calls=",
+        },
     };
     let warnings = before_train::say_and_ask(&loaded, consent)?;
     // What the baseline shows is asked about in each run of a grid.
     let baseline = || Baseline::of(Consent { agrees: args.yes, ..consent });
+    before_train::check_known_baseline(&loaded, baseline())?;
     let beginning = || Beginning { warnings: warnings.clone(), baseline: baseline() };
     match trained(&loaded, start, beginning(), args) {
         Err(error) if is_other_run(&error) && !has_answered_call(&loaded.run_dir()) => {

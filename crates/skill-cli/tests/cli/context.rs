@@ -227,6 +227,11 @@ impl TestContext {
         Outcome::of(self.command(args).output().unwrap())
     }
 
+    /// Runs a command in another directory.
+    pub(crate) fn run_in(&self, dir: &Path, args: &[&str]) -> Outcome {
+        Outcome::of(self.command(args).current_dir(dir).output().unwrap())
+    }
+
     /// Runs a command within limits that a shell sets, such as `ulimit -d 1000`.
     pub(crate) fn run_within(&self, limits: &str, args: &[&str]) -> Outcome {
         let mut limited = Command::new("sh");

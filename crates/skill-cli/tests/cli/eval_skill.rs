@@ -103,6 +103,9 @@ fn what_cannot_be_measured_is_said_before_anything_is_started() {
     let context = lab();
     let dry = context.succeed(&with(&["--dry-run"]));
     assert!(dry.contains("32"), "{dry}");
+    let missing = context.run(&["eval", "my-skill", "--agent", "pi", "--program", "./no.sh", "--dry-run"]);
+    assert_eq!(missing.code, Some(code::SUCCESS), "{}", missing.stderr);
+    assert!(missing.stderr.contains("no.sh"), "{}", missing.stderr);
     let fails = |more: &[&str], code: i32| {
         let outcome = context.run(&with(more));
         assert_eq!(outcome.code, Some(code), "{more:?}: {}", outcome.stderr);
@@ -161,12 +164,14 @@ fn more_cases_and_more_runs_are_all_that_is_paid_for() {
     };
     let starts = || context.read("starts").lines().count();
     for (n_cases, runs, n_starts) in [(1, "2", 4), (2, "2", 8), (2, "3", 12), (2, "3", 12)] {
-        let outcome = eval(n_cases, &["--runs", runs, "--json"]);
+        // The cap is on starts: the control, which starts nothing, takes none of it after a resume.
+        let outcome = eval(n_cases, &["--runs", runs, "--json", "--calls", "8"]);
         assert_eq!((outcome.code, starts()), (Some(0), n_starts), "{}", outcome.stderr);
     }
     let dry: serde_json::Value =
         serde_json::from_str(&eval(4, &["--runs", "3", "--dry-run", "--json"]).stdout).unwrap();
-    assert_eq!(dry, json!({"starts": 24, "grader_calls": 0, "dollars": 12.0}));
+    // Twelve runs are on record.
+    assert_eq!(dry, json!({"starts": 12, "grader_calls": 0, "dollars": 6.0}));
     // Fewer of them would replace what was paid for.
     assert_eq!(eval(1, &["--runs", "3"]).code, Some(code::USAGE));
     assert_eq!(eval(2, &["--runs", "2"]).code, Some(code::USAGE));
@@ -178,6 +183,43 @@ fn more_cases_and_more_runs_are_all_that_is_paid_for() {
     let args = ["eval", "my-skill", "--agent", "pi", "--program", "./pi.sh", "--yes", "--out", "measured"];
     let changed = context.run(&[&args[..], &["--runs", "3"]].concat());
     assert_eq!((changed.code, starts()), (Some(code::USAGE), 12), "{}", changed.stderr);
+}
+
+/// What is kept inside of a skill would be a part of it, so results are kept elsewhere or in a hidden folder.
+#[test]
+fn results_are_kept_outside_of_the_skill() {
+    let context = lab();
+    for (words, option) in [
+        (vec!["eval", "my-skill", "--agent", "pi", "--out", "my-skill/measured"], "--out"),
+        (vec!["skill", "triggers", "my-skill", "--agent", "pi", "--dir", "my-skill/x/y"], "--dir"),
+        (vec!["train", "my-skill", "--agent", "pi", "--only", "body", "--dir", "my-skill/run"], "--dir"),
+    ] {
+        let outcome = context.run(&words);
+        assert!(!context.path("starts").exists());
+        assert_eq!(outcome.code, Some(code::USAGE), "{}", outcome.stderr);
+        assert!(
+            outcome.stderr.contains(option) && outcome.stderr.contains(".skillrl/"),
+            "{}",
+            outcome.stderr
+        );
+    }
+    // In the skill's own folder, named by its file.
+    let skill = context.path("my-skill");
+    let program = context.path("pi.sh").display().to_string();
+    let inside = |words: &[&str]| {
+        let more = ["--agent", "pi", "--program", program.as_str(), "--yes"];
+        let outcome = context.run_in(&skill, &[words, &more].concat());
+        assert_eq!(outcome.code, Some(code::SUCCESS), "{}", outcome.stderr);
+    };
+    inside(&["eval", "SKILL.md", "--runs", "1", "--out", ".skillrl/measured"]);
+    std::fs::create_dir_all(skill.join(".skillrl")).unwrap();
+    let queries: Vec<String> =
+        (0..4).map(|n| json!({"query": format!("add {n}"), "should": true}).to_string()).collect();
+    context.write("my-skill/.skillrl/my-skill-queries.jsonl", &queries.join("\n"));
+    inside(&["skill", "triggers", ".", "--runs", "1"]);
+    assert!(skill.join(".skillrl/my-skill-triggers-pi/triggers.json").exists());
+    let there: Vec<_> = std::fs::read_dir(&skill).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(there.len(), 3, "SKILL.md, evals and .skillrl: {there:?}");
 }
 
 #[test]
@@ -277,6 +319,10 @@ ends
     context.write("my-skill/evals/evals.json", &cases(20));
     assert_eq!(train(&["--queries", "x.jsonl"]).code, Some(code::USAGE));
     assert_eq!(train(&["--budget", "5"]).code, Some(code::USAGE));
+    // Advice names options that the command has.
+    let args = ["train", "my-skill", "--agent", "pi", "--program", "./pi.sh", "--only", "body"];
+    let capped = context.run(&[&args[..], &["--calls", "3"]].concat());
+    assert!(capped.code == Some(code::USAGE) && !capped.stderr.contains("--set"), "{}", capped.stderr);
     let dry = train(&["--dry-run", "--json"]);
     let dry: serde_json::Value = serde_json::from_str(&dry.stdout).unwrap();
     assert!(dry["estimate"]["total"]["calls"]["high"].as_u64().unwrap() <= 150, "{dry}");

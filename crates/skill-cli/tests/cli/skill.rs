@@ -362,6 +362,29 @@ fn a_skill_has_one_row_and_the_model_decides_what_is_listed() {
     assert_eq!(context.run(&["skill", "check", "plugin/.claude-plugin"]).code, Some(code::USAGE));
 }
 
+/// Each agent finds the skills of its own places: skills of one name in those of different agents are no clash.
+#[test]
+fn a_skill_of_one_name_in_places_of_different_agents_is_no_clash() {
+    let context = TestContext::new();
+    for place in [".claude", ".agents"] {
+        let main = format!("---\nname: pdf\ndescription: Fills forms, for {place}.\n---\n# A\n\nDo it.\n");
+        context.write(&format!("project/{place}/skills/pdf/SKILL.md"), &main);
+    }
+    let found = context.run(&["skill", "check", "project", "--json"]);
+    let seen: Value = serde_json::from_str(&found.stdout).unwrap();
+    let of = |name: &str| {
+        let rows = seen["agents"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["agent"] == name).unwrap();
+        (row["listed"].as_array().unwrap().len(), row["notes"].as_array().unwrap().len())
+    };
+    // OpenCode reads both places.
+    assert_eq!([of("claude-code"), of("codex"), of("opencode")], [(1, 0), (1, 0), (2, 1)]);
+    assert_eq!(found.code, Some(code::LINT));
+    context.succeed(&["skill", "check", "project", "--agent", "codex", "--model", "gpt-5.5"]);
+    let text = context.succeed(&["skill", "check", "project", "--agent", "codex"]);
+    assert!(text.contains(".agents/skills/pdf: ") && !text.contains(".claude"), "{text}");
+}
+
 /// A coding agent may be named where a model is.
 #[test]
 fn a_coding_agent_is_known_where_a_model_is_named() {

@@ -282,6 +282,8 @@ fn a_first_skill_that_solves_nothing_stops_the_run_until_somebody_agrees() {
     context.run(&args(&url, &[])).fails(code::DATA, &["none of the validation items", "--yes"]);
     let n_calls = server.n_calls();
     assert_eq!(n_calls, 20, "the validation items are measured once, and nothing else is");
+    context.run(&args(&url, &[])).fails(code::DATA, &["none of the validation items", "--yes"]);
+    assert_eq!(server.n_calls(), n_calls, "the same command stops again");
     context.run(&args(&url, &["--yes"])).assert_code(code::SUCCESS);
 }
 

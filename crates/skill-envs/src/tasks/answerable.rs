@@ -4,12 +4,12 @@
 use super::ScorerConfig;
 use super::config::Extraction;
 use super::rollout::Agenda;
-use super::scorer::Answer;
+use super::scorer::{Answer, Scorer};
 use super::task::Asked;
 use crate::answerable::{AnswerFinding, MAX_EXACT_WORDS, ReplyForm};
 use skill_core::decoration::of_cell;
 use skill_core::labels::{class_counts, class_label};
-use skill_core::{SkillDoc, Usage};
+use skill_core::{ItemId, SkillDoc, Usage};
 use skill_llm::ChatReply;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -187,6 +187,24 @@ fn rejected(tasks: &[Asked<'_>], agenda: &Agenda, form: ReplyForm) -> Option<Ans
         id: first.item.id.clone(),
         reply: reply_in(agenda, &answer, form).unwrap_or(answer),
     })
+}
+
+/// The first right answer, if a second scorer rejects those of all items; `None` as well where that is not known without a
+/// model or a program.
+pub(crate) fn rejected_by_guard<'a>(
+    tasks: impl Iterator<Item = Asked<'a>>,
+    agenda: &Agenda,
+    guard: &Scorer,
+) -> Option<(ItemId, String)> {
+    let guarding = Agenda { scorer: guard.clone(), guard: None, ..agenda.clone() };
+    let tasks: Vec<Asked<'a>> = tasks.filter(|task| !task.answers.is_empty()).collect();
+    if !can_compare(&guarding, ReplyForm::Requested)
+        || tasks.iter().any(|task| is_accepted(*task, &guarding, ReplyForm::Requested))
+    {
+        return None;
+    }
+    let first = tasks.first()?;
+    Some((first.item.id.clone(), agenda.reference_answer(*first)?))
 }
 
 /// True if a reply in this form can be made and scored without a model or a program, and if the scorer is one that accepts

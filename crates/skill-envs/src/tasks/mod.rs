@@ -207,6 +207,7 @@ impl TasksEnv {
         let faults = Arc::default();
         let env = Self { splits, by_id, agenda, n_unused, choice_seed, files, judge: None, faults };
         env.check_rules()?;
+        env.check_guard()?;
         env.check_prompts()?;
         if config.lists_faults {
             let faults = env.reference_faults().collect();
@@ -250,6 +251,21 @@ impl TasksEnv {
             return Err(place_error(task, fault.to_owned()));
         }
         Ok(())
+    }
+
+    /// A second scorer that rejects every right answer says nothing of a reply.
+    fn check_guard(&self) -> Result<(), EnvError> {
+        let Some(guard) = &self.agenda.guard else { return Ok(()) };
+        match answerable::rejected_by_guard(self.tasks(), &self.agenda, guard) {
+            None => Ok(()),
+            Some((id, answer)) => Err(EnvError::Configuration {
+                message: format!(
+                    "the second scorer `{}` gives no right answer a point: that of the item `{id}` is {}",
+                    guard.config().as_str(),
+                    scorer::quoted(&answer, MAX_ANSWER_CHARS)
+                ),
+            }),
+        }
     }
 
     /// Renders the prompt of every item, so that no run stops at a field that one of them lacks.
@@ -420,6 +436,8 @@ fn respell(fields: &mut Map<String, Value>, asked: Option<&str>, spellings: &BTr
 }
 
 /// A skill that is in no template by itself.
+/// Characters of a right answer that an error shows.
+const MAX_ANSWER_CHARS: usize = 80;
 const SAMPLE_SKILL: &str = "sample-skill-6d1f";
 
 /// Variables of the template that are no fields.
@@ -500,7 +518,9 @@ impl Env for TasksEnv {
     }
 
     fn judge(&self) -> Option<&Arc<dyn ChatModel>> {
-        self.judge.as_ref().filter(|_| matches!(self.agenda.scorer.config(), ScorerConfig::Rubric(_)))
+        let needs_it = |scorer: &Scorer| matches!(scorer.config(), ScorerConfig::Rubric(_));
+        let mut scorers = [Some(&self.agenda.scorer), self.agenda.guard.as_ref()].into_iter().flatten();
+        self.judge.as_ref().filter(|_| scorers.any(needs_it))
     }
 
     fn reward(&self) -> Option<String> {

@@ -12,6 +12,10 @@ use std::sync::Arc;
 
 /// An environment of this item, and two others.
 pub(super) fn env_of(item: &Value, change: impl FnOnce(&mut TasksConfig)) -> TasksEnv {
+    try_env_of(item, change).unwrap()
+}
+
+fn try_env_of(item: &Value, change: impl FnOnce(&mut TasksConfig)) -> Result<TasksEnv, EnvError> {
     let dir = tempfile::tempdir().unwrap();
     for split in ["train", "val", "test"] {
         let mut item = item.clone();
@@ -20,7 +24,7 @@ pub(super) fn env_of(item: &Value, change: impl FnOnce(&mut TasksConfig)) -> Tas
     }
     let mut config = TasksConfig::new(dir.path());
     change(&mut config);
-    TasksEnv::load(&config).unwrap()
+    TasksEnv::load(&config)
 }
 
 pub(super) async fn run(env: &TasksEnv, target: &Fixed) -> Result<RolloutResult, EnvError> {
@@ -218,6 +222,13 @@ async fn a_second_scorer_guards() {
         assert_eq!((result.hard, result.guard()), (hard, Some(guard)), "{reply}");
     }
     assert_eq!(env.settings()["guard"]["kind"], "exact");
+    // One that rejects every right answer can guard nothing.
+    let refused = try_env_of(&json!({"question": "Q?", "answer": "Paris"}), |config| {
+        let (fields, tolerance, ignore_case) = (Vec::new(), 0.0, false);
+        config.settings.guard = Some(ScorerConfig::JsonFields { fields, tolerance, ignore_case });
+    });
+    let error = refused.err().unwrap();
+    assert!(matches!(&error, EnvError::Configuration { message } if message.contains("Paris")), "{error}");
     let plain = env_of(&json!({"question": "Q?", "answer": "Paris"}), |_| {});
     assert_eq!(run(&plain, &Fixed::saying(&["Paris"])).await.unwrap().guard(), None);
     assert!(plain.settings().get("guard").is_none());

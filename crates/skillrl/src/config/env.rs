@@ -181,10 +181,13 @@ impl EnvConfig {
         }
     }
 
-    /// Which model grades answers; `None` if none does.
-    pub fn judge(&self) -> Option<TasksJudge> {
+    /// Which model grades answers by their scorer or by `guard`, that of `gate.guard`; `None` if none does.
+    pub fn judge(&self, guard: Option<&str>) -> Option<TasksJudge> {
+        let is_rubric = |name: &str| TasksScorer::parse(name) == Some(TasksScorer::Rubric);
         match self {
-            Self::Tasks(env) => (env.scorer == TasksScorer::Rubric).then_some(env.judge),
+            Self::Tasks(env) => {
+                (env.scorer == TasksScorer::Rubric || guard.is_some_and(is_rubric)).then_some(env.judge)
+            }
             Self::Exec(env) => (env.rubric.is_some() || env.rubric_file.is_some()).then_some(env.judge),
             Self::Evals(env) => env.grader,
             Self::Qa(_)

@@ -68,6 +68,7 @@ pub use types::{
 
 use draft::Draft;
 use key::{KeySpec, PathUse, ValueType};
+use skill_envs::folder::package_around;
 use skill_llm::{Secrets, text_file};
 use skill_pipeline::OWN_TARGET;
 use std::collections::BTreeMap;
@@ -405,6 +406,16 @@ impl LoadedConfig {
                 problems.push(Problem { place: self.place_of(key), kind });
             }
         });
+        let skill = self.config.skill.initial.as_ref().map(ConfigPath::to_path);
+        if let (Some(skill), Some(around)) = (skill, package_around(&self.run_dir()))
+            && std::path::absolute(skill).is_ok_and(|skill| skill == around)
+        {
+            let (key, path) = ("run.dir".to_owned(), self.run_dir().display().to_string());
+            let what =
+                "is in the folder of the skill, and would become a part of it: name a directory outside";
+            problems
+                .push(Problem { place: self.place_of(&key), kind: ProblemKind::Path { key, path, what } });
+        }
         if problems.is_empty() { Ok(()) } else { Err(ConfigError::Invalid { problems }) }
     }
 

@@ -27,7 +27,7 @@ impl ModelRole {
 
     /// The model that grades answers; `None` if none does.
     pub fn of_judge(config: &Config) -> Option<Self> {
-        config.env.judge().map(|judge| match judge {
+        config.env.judge(config.gate.guard.as_deref()).map(|judge| match judge {
             TasksJudge::Judge => Self::Judge,
             TasksJudge::Optimizer => Self::Optimizer,
             TasksJudge::Target => Self::Target,

@@ -131,8 +131,7 @@ fn extraction(asked: &Asked) -> Extraction {
 /// The second scorer that `gate.guard` names.
 fn guard(asked: &Asked, around: &Around<'_>) -> Result<Option<ScorerConfig>, Error> {
     let Some(name) = around.guard else { return Ok(None) };
-    // One judge grades by one rubric, that of `env.scorer`.
-    let can_guard = |kind: &TasksScorer| *kind != asked.scorer && *kind != TasksScorer::Rubric;
+    let can_guard = |kind: &TasksScorer| *kind != asked.scorer;
     let found = TasksScorer::parse(name).filter(can_guard).ok_or_else(|| {
         let known = TasksScorer::ALL.iter().filter(|kind| can_guard(kind)).map(|kind| kind.as_str());
         let known: Vec<&str> = known.collect();

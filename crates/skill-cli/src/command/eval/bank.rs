@@ -91,7 +91,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
     let kept = out.as_deref().map(|out| CallCache::beside(&out.join(BANK_EVALUATION_FILE))).transpose()?;
     if let Some(kept) = &kept {
         let work = canonical_hash(&json!(settings));
-        count_spent_on(&work, replaces_other, (kept.path(), &kept.journal), &engine)?;
+        count_spent_on(&work, replaces_other, (kept.path(), &kept.journal), &engine, None)?;
     }
     let n_before = engine.budget().spent().calls;
     let chat = |model: Arc<dyn ChatModel>| match &kept {

@@ -105,7 +105,7 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
     };
     let journal = out.as_ref().map(|out| out.journal.clone());
     if let Some(out) = &out {
-        out.count_spent(&engine)?;
+        out.count_spent(&engine, None)?;
     }
     let n_sent_before = engine.budget().spent().calls;
     let layered = |model: Arc<dyn ChatModel>| {

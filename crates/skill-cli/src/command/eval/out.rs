@@ -8,6 +8,7 @@
 //! - An evaluation keeps scores in memory and no trajectories; `eval --out` writes those out of the journal. Held
 //!   by `an_evaluation_keeps_no_trajectories_in_memory`.
 
+use crate::coding_agent::check_outside;
 use crate::command::CommandError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -107,6 +108,7 @@ impl EvalOut {
         settings: RunIdentity,
         force: bool,
     ) -> crate::Result<Self> {
+        check_outside("--out", path)?;
         if is_run(path) {
             // Its summary and its journal would become those of this evaluation.
             let message = format!("{} is the directory of a run, which this would damage", path.display());
@@ -131,9 +133,13 @@ impl EvalOut {
         Ok(Self { dir, settings, items: hashes_of(items), journal, work, replaces_other })
     }
 
-    /// Tells the caps what was spent on this measurement before.
-    pub(super) fn count_spent(&self, engine: &Engine<'_>) -> Result<(), skillrl::Error> {
-        count_spent_on(&self.work, self.replaces_other, (self.dir.path(), &self.journal), engine)
+    /// Tells the caps what was spent on this measurement before, but for the calls of `free`, a control.
+    pub(super) fn count_spent(
+        &self,
+        engine: &Engine<'_>,
+        free: Option<&ModelId>,
+    ) -> Result<(), skillrl::Error> {
+        count_spent_on(&self.work, self.replaces_other, (self.dir.path(), &self.journal), engine, free)
     }
 
     pub(super) fn write(

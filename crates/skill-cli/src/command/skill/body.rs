@@ -4,7 +4,7 @@
 
 use crate::args::skill::TrainSkillArgs;
 use crate::args::{MadeConfig, Start};
-use crate::coding_agent::named;
+use crate::coding_agent::{check_outside, named, usual_place};
 use crate::command::eval::cases::plan::{
     Asked, cases_place, check_budget, check_program, leave_out_drafts, needs_grader, settings,
 };
@@ -26,6 +26,7 @@ pub(super) fn run(args: &TrainSkillArgs) -> crate::Result {
     let measure = &args.measure;
     let agent = named(&measure.agent)?;
     refuse_options_of_queries(args)?;
+    measure.dir.iter().try_for_each(|dir| check_outside("--dir", dir))?;
     check_budget(&measure.common, measure.optimizer.as_deref(), measure.budget)?;
     let place = cases_place(&measure.skills, args.cases.as_deref())?;
     let mut set = CaseSet::read(&place).map_err(skillrl::Error::Env)?;
@@ -41,7 +42,7 @@ pub(super) fn run(args: &TrainSkillArgs) -> crate::Result {
             .into());
     }
     let name = skillrl::export::folder_name(&measure.skills);
-    let dir = measure.dir.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-body-{}", agent.name)));
+    let dir = measure.dir.clone().unwrap_or_else(|| usual_place(&format!("{name}-body-{}", agent.name)));
     let mut settings = settings(&Asked {
         common: &measure.common,
         agent,

@@ -16,14 +16,23 @@ use std::path::{Path, PathBuf};
 /// How the rules of an upload to Claude begin.
 const UPLOAD_RULES: &str = "upload-";
 
+/// A skill, and where it is.
+struct Found {
+    /// Its folders, below the directory that is looked at: more than one where it was copied.
+    places: Vec<PathBuf>,
+    skill: Skill,
+}
+
 /// What one agent sees.
 struct Seen {
     agent: &'static Agent,
     /// The context window of its model, in tokens.
     window: u64,
-    rows: Vec<Listed>,
-    beside_own: Vec<Listed>,
+    /// A row for each skill; none for one in a place of other agents.
+    rows: Vec<Option<Listed>>,
+    beside_own: Vec<Option<Listed>>,
     notes: Vec<String>,
+    has_clash: bool,
 }
 
 pub(crate) fn run(args: &SkillCheckArgs) -> crate::Result {
@@ -32,35 +41,39 @@ pub(crate) fn run(args: &SkillCheckArgs) -> crate::Result {
         None => agents()?.iter().collect(),
     };
     let (mut skills, mut findings) = (Vec::new(), Vec::new());
-    for path in skill_folders(&args.dir)? {
-        let folder = skillrl::export::folder_name(&path);
-        let package = skillrl::envs::folder::read_folder(&path)?;
+    for copies in skill_folders(&args.dir)? {
+        let Some(path) = copies.first() else { continue };
+        let folder = skillrl::export::folder_name(path);
+        let package = skillrl::envs::folder::read_folder(path)?;
         let found = lint(&package, Form::Package { folder: Some(&folder) }, &[]);
         findings.extend(found.into_iter().map(|finding| (folder.clone(), as_installed(finding))));
         // What makes a skill unreadable is a finding, and no agent lists such a skill.
-        skills.extend(Skill::new(folder, package));
+        let below = |path: &PathBuf| path.strip_prefix(&args.dir).unwrap_or(path).to_owned();
+        let places = copies.iter().map(below).collect();
+        skills.extend(Skill::new(folder, package).map(|skill| Found { places, skill }));
     }
-    let all: Vec<&Skill> = skills.iter().collect();
     let windows = windows(args, &chosen)?;
+    let known: Vec<&Agent> = agents()?.iter().collect();
     let seen: Vec<Seen> =
-        chosen.into_iter().zip(windows).map(|(agent, window)| seen(agent, window, &all)).collect();
+        chosen.into_iter().zip(windows).map(|(agent, window)| seen(agent, window, &skills, &known)).collect();
     let has_errors = findings.iter().any(|(_, finding)| finding.severity == Severity::Error);
-    let has_notes = seen.iter().any(|seen| check_names(seen.agent, &all).is_err());
+    let has_clash = seen.iter().any(|seen| seen.has_clash);
     if args.json {
         let rows: Vec<_> = seen
             .iter()
             .map(|seen| {
-                json!({"agent": seen.agent.name, "context": seen.window, "listed": seen.rows, "listed_beside_its_own": seen.beside_own,
-                    "notes": seen.notes})
+                let rows = |rows: &[Option<Listed>]| rows.iter().flatten().cloned().collect::<Vec<_>>();
+                json!({"agent": seen.agent.name, "context": seen.window, "listed": rows(&seen.rows),
+                    "listed_beside_its_own": rows(&seen.beside_own), "notes": seen.notes})
             })
             .collect();
         let findings: Vec<_> =
             findings.iter().map(|(folder, finding)| json!({"skill": folder, "finding": finding})).collect();
         print(&format!("{}\n", json!({"path": args.dir, "findings": findings, "agents": rows})))?;
     } else {
-        print_wrapped(&format!("{}{}", described(&findings), in_agents(&all, &seen)))?;
+        print_wrapped(&format!("{}{}", described(&findings), in_agents(&skills, &seen)))?;
     }
-    if !has_errors && !has_notes { Ok(()) } else { Err(CliError::Reported { code: exit_code::LINT }) }
+    if !has_errors && !has_clash { Ok(()) } else { Err(CliError::Reported { code: exit_code::LINT }) }
 }
 
 /// The context window of the model of each agent, in tokens.
@@ -95,14 +108,18 @@ fn as_installed(finding: Finding) -> Finding {
     }
 }
 
-fn seen(agent: &'static Agent, window: u64, skills: &[&Skill]) -> Seen {
+fn seen(agent: &'static Agent, window: u64, all: &[Found], known: &[&Agent]) -> Seen {
     let mut notes = Vec::new();
-    if let Err(error) = check_names(agent, skills) {
-        notes.push(format!("error: {error}"));
-    }
+    let is_read = |found: &Found| {
+        let mut folders = found.places.iter().map(|place| place.parent().unwrap_or(place));
+        folders.any(|folder| agent.reads_skills_in(folder, known))
+    };
+    let skills: Vec<&Skill> = all.iter().filter(|found| is_read(found)).map(|found| &found.skill).collect();
+    let clash = check_names(agent, &skills).err();
+    notes.extend(clash.iter().map(|error| format!("error: {error}")));
     let home = std::env::home_dir().unwrap_or_default();
     let moved = Moved::of(agent, |name| std::env::var_os(name).map(PathBuf::from));
-    for skill in skills {
+    for skill in &skills {
         if !skill.name.is_empty() && skill.name != skill.folder {
             let by = match agent.named_by {
                 NamedBy::Folder => format!("its folder {:?}", skill.folder),
@@ -120,8 +137,13 @@ fn seen(agent: &'static Agent, window: u64, skills: &[&Skill]) -> Seen {
             notes.push(format!("{} has the same name: {which}", path.display()));
         }
     }
-    let (rows, beside_own) = (listed(agent, skills, false, window), listed(agent, skills, true, window));
-    Seen { agent, window, rows, beside_own, notes }
+    let of_all = |rows: Vec<Listed>| -> Vec<Option<Listed>> {
+        let mut rows = rows.into_iter();
+        all.iter().map(|found| if is_read(found) { rows.next() } else { None }).collect()
+    };
+    let rows = of_all(listed(agent, &skills, false, window));
+    let beside_own = of_all(listed(agent, &skills, true, window));
+    Seen { agent, window, rows, beside_own, notes, has_clash: clash.is_some() }
 }
 
 /// The user's skill of the same folder name, if there is one.
@@ -151,20 +173,24 @@ fn described(findings: &[(String, Finding)]) -> String {
 }
 
 /// A row for each skill with what most agents list of it; agents only where they list something else.
-fn in_agents(skills: &[&Skill], seen: &[Seen]) -> String {
+fn in_agents(skills: &[Found], seen: &[Seen]) -> String {
     let mut text = String::new();
-    for (idx, skill) in skills.iter().enumerate() {
-        let of_agents: Vec<(String, Vec<&Seen>)> = grouped_by(seen, |seen| listing(seen, idx));
+    for (idx, Found { places, skill }) in skills.iter().enumerate() {
+        let of_agents: Vec<(String, Vec<&Seen>)> =
+            seen.iter().filter_map(|seen| Some((listing(seen, idx)?, seen))).fold(Vec::new(), with);
         let most = of_agents.iter().map(|(_, agents)| agents.len()).max().unwrap_or(0);
         let Some(usual) = of_agents.iter().find(|(_, agents)| agents.len() == most) else { continue };
-        let _ = writeln!(text, "{}: {}{}", skill.folder, mark(&usual.1, idx), usual.0);
+        let is_twice = skills.iter().filter(|other| other.skill.folder == skill.folder).count() > 1;
+        let place = places.first().filter(|_| is_twice);
+        let name = place.map_or_else(|| skill.folder.clone(), |place| place.display().to_string());
+        let _ = writeln!(text, "{name}: {}{}", mark(&usual.1, idx), usual.0);
         for (what, agents) in of_agents.iter().filter(|(what, _)| *what != usual.0) {
             let _ = writeln!(text, "  {}{}: {what}", mark(agents, idx), titles(agents));
         }
     }
     let notes: Vec<(String, Vec<&Seen>)> = {
         let all = seen.iter().flat_map(|seen| seen.notes.iter().map(move |note| (note.clone(), seen)));
-        all.fold(Vec::new(), |groups, (note, seen)| with(groups, note, seen))
+        all.fold(Vec::new(), with)
     };
     if !notes.is_empty() {
         text.push('\n');
@@ -175,22 +201,22 @@ fn in_agents(skills: &[&Skill], seen: &[Seen]) -> String {
     text
 }
 
-/// What an agent lists of a skill, in words.
-fn listing(seen: &Seen, idx: usize) -> String {
-    let (Some(row), Some(beside)) = (seen.rows.get(idx), seen.beside_own.get(idx)) else {
-        return String::new();
-    };
+/// What an agent lists of a skill, in words; `None` for a skill that it does not find.
+fn listing(seen: &Seen, idx: usize) -> Option<String> {
+    let (row, beside) = (seen.rows.get(idx)?.as_ref()?, seen.beside_own.get(idx)?.as_ref()?);
     let own = match (row.shown, beside.shown) {
         (one, other) if one == other => String::new(),
         (_, other) => format!("; beside the agent's own skills: {}", words(other)),
     };
     let chars = if row.shown.is_whole() { format!(", {} characters", row.chars) } else { String::new() };
-    format!("{}{chars}{own}", words(row.shown))
+    Some(format!("{}{chars}{own}", words(row.shown)))
 }
 
 /// `warning: ` where an agent does not list the whole description.
 fn mark(agents: &[&Seen], idx: usize) -> &'static str {
-    let is_whole = |rows: &[Listed]| rows.get(idx).is_none_or(|row| row.shown.is_whole());
+    let is_whole = |rows: &[Option<Listed>]| {
+        rows.get(idx).and_then(Option::as_ref).is_none_or(|row| row.shown.is_whole())
+    };
     match agents.iter().all(|seen| is_whole(&seen.rows) && is_whole(&seen.beside_own)) {
         true => "",
         false => "warning: ",
@@ -208,14 +234,9 @@ fn titles(agents: &[&Seen]) -> String {
     agents.iter().map(title).collect::<Vec<_>>().join(", ")
 }
 
-fn grouped_by(seen: &[Seen], what: impl Fn(&Seen) -> String) -> Vec<(String, Vec<&Seen>)> {
-    seen.iter().fold(Vec::new(), |groups, seen| with(groups, what(seen), seen))
-}
-
 fn with<'a>(
     mut groups: Vec<(String, Vec<&'a Seen>)>,
-    what: String,
-    seen: &'a Seen,
+    (what, seen): (String, &'a Seen),
 ) -> Vec<(String, Vec<&'a Seen>)> {
     match groups.iter_mut().find(|(known, _)| *known == what) {
         Some((_, agents)) => agents.push(seen),

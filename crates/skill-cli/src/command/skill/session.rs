@@ -3,7 +3,7 @@
 use super::ended;
 use super::optimizer::Optimizer;
 use crate::args::skill::MeasureArgs;
-use crate::coding_agent::{located, named};
+use crate::coding_agent::{check_outside, located, named, usual_place};
 use crate::command::{CommandError, say};
 use crate::error::OfFile as _;
 use crate::table::{counted, grouped};
@@ -45,7 +45,7 @@ pub(crate) struct Session {
 pub(crate) fn skills_at(dir: &Path) -> crate::Result<Vec<Skill>> {
     let folders = skill_folders(dir)?;
     let (mut skills, mut faults) = (Vec::new(), Vec::new());
-    for folder in &folders {
+    for folder in folders.iter().filter_map(|copies| copies.first()) {
         let package = skillrl::envs::folder::read_folder(folder)?;
         match Skill::new(skillrl::export::folder_name(folder), package) {
             Ok(skill) => skills.push(skill),
@@ -62,24 +62,28 @@ pub(crate) fn skills_at(dir: &Path) -> crate::Result<Vec<Skill>> {
     Err(CommandError::new(all.join("\n")).with_hint(hint).into())
 }
 
-/// The folders with a skill: this one, those in it, or those where agents and plugins have their skills below it.
-pub(super) fn skill_folders(dir: &Path) -> crate::Result<Vec<PathBuf>> {
+/// The folders with a skill, each with its copies: this one, those in it, or those where agents and plugins have their
+/// skills below it.
+pub(super) fn skill_folders(dir: &Path) -> crate::Result<Vec<Vec<PathBuf>>> {
     if dir.join(MAIN_FILE).is_file() {
-        return Ok(vec![dir.to_owned()]);
+        return Ok(vec![vec![dir.to_owned()]]);
     }
     let in_it = folders_in(dir).reading(dir.display())?;
     if !in_it.is_empty() {
-        return Ok(in_it);
+        return Ok(in_it.into_iter().map(|folder| vec![folder]).collect());
     }
     let mut places = vec![PathBuf::from(IN_PLUGINS)];
     places.extend(agents()?.iter().map(|agent| PathBuf::from(&agent.project_skills)));
     places.dedup();
-    let mut folders: Vec<PathBuf> = Vec::new();
+    let mut folders: Vec<Vec<PathBuf>> = Vec::new();
     for place in places.iter().map(|place| dir.join(place)).filter(|place| place.is_dir()) {
         for found in folders_in(&place).reading(place.display())? {
             // A skill that lies where several agents look, as a link or a copy, is one skill.
-            if !folders.iter().any(|known| is_same(known, &found)) {
-                folders.push(found);
+            let known =
+                folders.iter_mut().find(|copies| copies.first().is_some_and(|known| is_same(known, &found)));
+            match known {
+                Some(copies) => copies.push(found),
+                None => folders.push(vec![found]),
             }
         }
     }
@@ -124,7 +128,7 @@ pub(crate) fn check_names(agent: &skill_agents::Agent, skills: &[&Skill]) -> Res
 /// The file of queries where none is named.
 pub(crate) fn queries_file(args: &MeasureArgs) -> PathBuf {
     let name = skillrl::export::folder_name(&args.skills);
-    args.queries.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-queries.jsonl")))
+    args.queries.clone().unwrap_or_else(|| usual_place(&format!("{name}-queries.jsonl")))
 }
 
 impl Session {
@@ -132,6 +136,7 @@ impl Session {
     pub(crate) fn open(args: &MeasureArgs, with_queries: bool) -> crate::Result<Self> {
         let starts = !args.replay;
         let agent = named(&args.agent)?;
+        args.dir.iter().try_for_each(|dir| check_outside("--dir", dir))?;
         let skills = skills_at(&args.skills)?;
         let mut competitors = Vec::new();
         for dir in &args.beside {
@@ -191,8 +196,7 @@ impl Session {
             }
         }
         let name = skillrl::export::folder_name(&args.skills);
-        let dir =
-            args.dir.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-triggers-{}", agent.name)));
+        let dir = args.dir.clone().unwrap_or_else(|| usual_place(&format!("{name}-triggers-{}", agent.name)));
         let mut settings = BTreeMap::from([
             ("agent".to_owned(), agent.name.clone()),
             ("model".to_owned(), args.common.model.clone().unwrap_or_default()),

@@ -102,6 +102,7 @@ impl Bench<'_> {
         runs: usize,
         control: Option<Arc<dyn ChatModel>>,
     ) -> crate::Result<Measured> {
+        let is_control = control.is_some();
         let target = control.unwrap_or_else(|| Arc::clone(&self.target));
         let mut settings = deciding(self.loaded, self.env.as_ref(), SPLIT, target.id());
         settings.insert(RUNS.to_owned(), json!(runs));
@@ -115,7 +116,7 @@ impl Bench<'_> {
             None => None,
         };
         if let Some(out) = &out {
-            out.count_spent(self.engine)?;
+            out.count_spent(self.engine, is_control.then(|| target.id()))?;
         }
         let journal = out.as_ref().map(|out| out.journal.clone());
         let layered = |model: Arc<dyn ChatModel>| -> Arc<dyn ChatModel> {

@@ -1,5 +1,6 @@
 //! What the runs of a measurement cost: before it begins by runs on record, and while it is made.
 
+use super::arms::Arm;
 use super::plan::prices_of;
 use super::{CURRENT, NONE, PREVIOUS};
 use crate::args::skill::EvalSkillArgs;
@@ -11,7 +12,8 @@ use skillrl::core::RolloutResult;
 use skillrl::core::usage::{Usage, dollars};
 use skillrl::llm::Prices;
 use skillrl::llm::regular_file;
-use skillrl::pipeline::run_dir::RESULTS_FILE;
+use skillrl::pipeline::records::evaluation::EvaluationSummary;
+use skillrl::pipeline::run_dir::{RESULTS_FILE, SUMMARY_FILE};
 
 /// Runs whose cost is known.
 #[derive(Debug, Clone, Copy, Default)]
@@ -34,6 +36,17 @@ struct Recorded {
 /// The dollars of a run: as the agent reports them, else by the price.
 fn of_run(reported: Option<&Value>, usage: Usage, prices: Option<Prices>) -> Option<f64> {
     reported.and_then(Value::as_f64).or_else(|| Some(prices?.cost(usage)))
+}
+
+/// How many runs of an arm are on record where the measurement is kept, unless it is made again.
+pub(super) fn n_measured(args: &EvalSkillArgs, agent: &Agent, arm: &Arm) -> usize {
+    let out = args.measurement.out.as_ref().filter(|_| !args.measurement.force);
+    let Some(dir) = out.map(|out| out.join(&agent.name).join(arm.name)) else { return 0 };
+    // What cannot be read is refused where it is needed.
+    let read = |name: &str| regular_file::read(&dir.join(name)).unwrap_or_default();
+    let summary = serde_json::from_slice::<EvaluationSummary>(&read(SUMMARY_FILE)).ok();
+    let results = || serde_json::from_slice::<Vec<Recorded>>(&read(RESULTS_FILE)).unwrap_or_default();
+    summary.filter(|summary| summary.skill_hash == arm.skill.hash()).map_or(0, |_| results().len())
 }
 
 impl Known {

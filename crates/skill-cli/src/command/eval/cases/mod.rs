@@ -12,6 +12,7 @@ mod previous;
 
 use super::against::{self, Earlier, Limits};
 use crate::args::skill::EvalSkillArgs;
+use crate::coding_agent::check_outside;
 use crate::command::{CommandError, print, print_wrapped, say};
 use crate::consent::confirm;
 use crate::error::OfFile as _;
@@ -54,6 +55,7 @@ pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
         }
     }
     plan::check_budget(&args.common, None, args.budget)?;
+    args.measurement.out.iter().try_for_each(|out| check_outside("--out", out))?;
     let skill = previous::delivered(&args.skill)?;
     if let Some(n) = args.draft {
         return draft::run(args, &agents, &skill, n);
@@ -147,13 +149,17 @@ fn chosen_arms(args: &EvalSkillArgs, skill: &SkillDoc) -> crate::Result<Vec<Arm>
 /// Says what it takes, and asks a person at a terminal; true if it begins.
 fn agreed(args: &EvalSkillArgs, set: &CaseSet, arms: &[Arm], agents: &[&Agent]) -> crate::Result<bool> {
     let (n_cases, runs) = (set.cases.len(), usize::from(args.runs));
-    let n_of_agent = n_cases * runs * arms.len();
-    let n_starts = n_of_agent * agents.len();
+    let n_of_agent = |agent: &Agent| -> usize {
+        let n_left = |arm: &Arm| (n_cases * runs).saturating_sub(cost::n_measured(args, agent, arm));
+        arms.iter().map(n_left).sum()
+    };
+    let n_starts: usize = agents.iter().map(|agent| n_of_agent(agent)).sum();
     let n_graded = set.cases.iter().filter(|case| case.checks.iter().any(Check::needs_grader)).count();
     // The control is graded once.
     let n_calls = n_graded * (runs * arms.len() + 1) * agents.len();
     let known: Vec<Known> = agents.iter().map(|agent| Known::on_record(args, agent)).collect();
-    let dollars: Option<f64> = known.iter().map(|known| known.of_runs(n_of_agent)).sum();
+    let dollars: Option<f64> =
+        agents.iter().zip(&known).map(|(agent, known)| known.of_runs(n_of_agent(agent))).sum();
     if args.dry_run && args.common.json {
         let found = json!({"starts": n_starts, "grader_calls": n_calls, "dollars": dollars});
         print(&format!("{found}\n"))?;
@@ -162,13 +168,18 @@ fn agreed(args: &EvalSkillArgs, set: &CaseSet, arms: &[Arm], agents: &[&Agent]) 
     let titles: Vec<&str> = agents.iter().map(|agent| agent.title.as_str()).collect();
     let names: Vec<&str> = arms.iter().map(|arm| arm.name).collect();
     let cost_of = |(agent, known): (&&Agent, &Known)| {
-        let words =
-            known.words(n_of_agent).unwrap_or_else(|| "the cost is known after the first arm".to_owned());
+        let unknown = || "the cost is known after the first arm".to_owned();
+        let words = known.words(n_of_agent(agent)).unwrap_or_else(unknown);
         if agents.len() == 1 { words } else { format!("{}: {words}", agent.title) }
     };
     let costs: Vec<String> = agents.iter().zip(&known).map(cost_of).collect();
+    let n_all = n_cases * runs * arms.len() * agents.len();
+    let on_record = match n_all - n_starts {
+        0 => String::new(),
+        n => format!("; {} on record", counted(n as u64, "further run")),
+    };
     let words = format!(
-        "at most {} of {} ({}, {} each, arms {}) and {} of the grader; {}",
+        "at most {} of {} ({}, {} each, arms {}{on_record}) and {} of the grader; {}",
         counted(n_starts as u64, "start"),
         titles.join(", "),
         counted(n_cases as u64, "case"),
@@ -179,6 +190,9 @@ fn agreed(args: &EvalSkillArgs, set: &CaseSet, arms: &[Arm], agents: &[&Agent]) 
     );
     if args.dry_run {
         print(&format!("{words}\nnothing was started\n"))?;
+        for missing in agents.iter().filter_map(|agent| plan::check_program(&args.common, agent).err()) {
+            say(&format!("warning: {missing}"));
+        }
         return Ok(false);
     }
     if !args.common.quiet {
@@ -187,7 +201,7 @@ fn agreed(args: &EvalSkillArgs, set: &CaseSet, arms: &[Arm], agents: &[&Agent]) 
             say("note: with one run per case the interval does not cover variation between runs");
         }
     }
-    confirm(args.yes || args.calls.is_some() || args.budget.is_some())?;
+    confirm(args.yes || n_starts == 0 || args.calls.is_some() || args.budget.is_some())?;
     Ok(true)
 }
 
