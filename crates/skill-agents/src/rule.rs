@@ -110,7 +110,7 @@ pub(crate) struct Rule {
     output: Vec<String>,
     #[serde(default)]
     reasoning: Vec<String>,
-    cost: Option<String>,
+    pub(crate) cost: Option<String>,
 }
 
 /// The value at a path; `null` is absent.

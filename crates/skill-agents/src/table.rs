@@ -385,6 +385,11 @@ impl Agent {
         self.windows.iter().find(|(part, _)| model.contains(part.as_str())).map(|(_, window)| *window)
     }
 
+    /// Whether its records say what a run has cost.
+    pub fn reports_cost(&self) -> bool {
+        self.rules.iter().any(|rule| rule.cost.is_some())
+    }
+
     /// Whether it finds skills in this folder, which ends with the place in a project; places of other agents are foreign.
     pub fn reads_skills_in(&self, folder: &Path, others: &[&Self]) -> bool {
         let reads = |agent: &Self| {

@@ -133,6 +133,12 @@ impl ChatReply {
         self.with_provider_state(DIALECT, serde_json::to_value(work).ok())
     }
 
+    /// US dollars that the agent reports for this reply.
+    pub(crate) fn agent_cost(&self) -> Option<f64> {
+        let state = self.provider_state.as_deref().filter(|state| state.dialect == DIALECT)?;
+        state.value.get("cost")?.as_f64().filter(|cost| *cost >= 0.0)
+    }
+
     /// What the agent did that gave this reply; `None` where no agent plays the model.
     pub fn agent_work(&self) -> Option<AgentWork> {
         let state = self.provider_state.as_deref().filter(|state| state.dialect == DIALECT)?;

@@ -50,6 +50,8 @@ struct ModelBefore {
     model: String,
     requests: u64,
     usage: Usage,
+    #[serde(default)]
+    reported: f64,
 }
 
 /// Tells the caps what was spent before on this work, named by the hash of what decides its result; its calls are kept
@@ -75,6 +77,7 @@ pub fn count_spent_on(
         model: spent.model.clone(),
         requests: spent.requests,
         usage: spent.usage,
+        reported: spent.reported,
     };
     let all = || SpentBefore {
         work: work.to_owned(),
@@ -95,9 +98,10 @@ pub fn count_spent_on(
         None => SpentBefore { work: work.to_owned(), time: Duration::ZERO, models: Vec::new() },
     };
     atomic::write_json(&path, &before)?;
-    let models = before.models.into_iter().map(|ModelBefore { provider, model, requests, usage }| {
-        ModelSpent { provider, model, requests, usage }
-    });
+    let models =
+        before.models.into_iter().map(|ModelBefore { provider, model, requests, usage, reported }| {
+            ModelSpent { provider, model, requests, usage, reported }
+        });
     let is_free =
         |spent: &ModelSpent| free.is_some_and(|id| id.provider == spent.provider && id.model == spent.model);
     let models = models.filter(|spent| !is_free(spent));

@@ -11,7 +11,7 @@ use rusqlite::params;
 use std::time::Duration;
 
 /// What the calls after a certain one have cost.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct SpentSince {
     /// The last call that is in it; what comes later is asked for with this number.
     pub last_call: i64,

@@ -32,6 +32,8 @@ impl JournalReader {
                 .map(|count: i64| usize::try_from(count).unwrap_or_default())
         };
         let (condition, values) = filter.condition();
+        // The sums of pruned calls have no place for what agents report, so these calls stay.
+        let condition = format!("({condition}) AND NOT ({})", super::spent::REPORTS);
         let calls =
             format!("SELECT calls.id FROM calls JOIN models ON models.id = calls.model WHERE {condition}");
         let messages = format!(

@@ -73,7 +73,7 @@ pub struct StoredResult {
 }
 
 /// What one model of a run has cost, over all attempts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ModelSpent {
     /// Who served it.
     pub provider: String,
@@ -83,6 +83,8 @@ pub struct ModelSpent {
     pub requests: u64,
     /// Tokens of the replies.
     pub usage: Usage,
+    /// US dollars that the model reports, as a coding agent does.
+    pub reported: f64,
 }
 
 impl ModelSpent {
@@ -93,6 +95,7 @@ impl ModelSpent {
             Some(old) => {
                 old.requests = old.requests.saturating_add(new.requests);
                 old.usage += new.usage;
+                old.reported += new.reported;
             }
             None => all.push(new),
         }

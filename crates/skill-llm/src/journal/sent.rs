@@ -206,6 +206,7 @@ pub(super) fn unanswered(connection: &Connection, sent: Vec<SentRow>) -> rusqlit
             model: row.get(1)?,
             requests: row.get::<_, i64>(2)?.unsigned_abs(),
             usage: usage_at(row, 3)?,
+            reported: 0.0,
         })
     })?;
     for spent in rows {
@@ -215,7 +216,10 @@ pub(super) fn unanswered(connection: &Connection, sent: Vec<SentRow>) -> rusqlit
     for row in unrecorded(connection, sent)? {
         let named = names.query_row(params![row.model], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         if let Some((provider, model)) = named {
-            ModelSpent::add_to(&mut all, ModelSpent { provider, model, requests: 1, usage: row.usage });
+            ModelSpent::add_to(
+                &mut all,
+                ModelSpent { provider, model, requests: 1, usage: row.usage, reported: 0.0 },
+            );
         }
     }
     Ok(all)

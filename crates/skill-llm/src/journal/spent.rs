@@ -14,6 +14,10 @@ use rusqlite::{Connection, params};
 use skill_core::Usage;
 use std::time::Duration;
 
+/// The condition for calls of coding agents that report what they cost.
+pub(super) const REPORTS: &str = "ifnull(calls.provider_state, '') LIKE '{\"dialect\":\"agent\"%' \
+    AND json_extract(calls.provider_state, '$.value.cost') IS NOT NULL";
+
 impl JournalReader {
     /// Requests and tokens by model, also of calls that were pruned and of requests without an answer.
     ///
@@ -85,9 +89,12 @@ pub(super) fn spent_within(
             model: row.get(1)?,
             requests: row.get::<_, i64>(2)?.unsigned_abs(),
             usage: usage_at(row, 3)?,
+            reported: 0.0,
         })
     })?;
-    rows.collect()
+    let mut all: Vec<ModelSpent> = rows.collect::<rusqlite::Result<_>>()?;
+    add_reported(connection, (after, last), &mut all)?;
+    Ok(all)
 }
 
 /// What was sent for calls that were pruned, by all models together.
@@ -120,4 +127,28 @@ pub(super) fn elapsed(connection: &Connection) -> rusqlite::Result<Duration> {
         connection
             .query_row("SELECT CAST(total(elapsed_ms) AS INTEGER) FROM processes", [], |row| row.get(0))?;
     Ok(Duration::from_millis(elapsed.max(0).unsigned_abs()))
+}
+
+/// Adds what coding agents report of the calls in `(after, last]` that were sent.
+fn add_reported(
+    connection: &Connection,
+    (after, last): (i64, i64),
+    all: &mut [ModelSpent],
+) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare(&format!(
+        "SELECT provider, name, total(json_extract(provider_state, '$.value.cost')) FROM calls \
+         JOIN models ON models.id = calls.model WHERE calls.id > ?1 AND calls.id <= ?2 AND {REPORTS} \
+         AND EXISTS (SELECT 1 FROM attempts WHERE attempts.call = calls.id) GROUP BY provider, name"
+    ))?;
+    let rows = statement.query_map(params![after, last], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, f64>(2)?))
+    })?;
+    for row in rows {
+        let (provider, model, reported) = row?;
+        let is_it = |spent: &&mut ModelSpent| spent.provider == provider && spent.model == model;
+        if let Some(spent) = all.iter_mut().find(is_it) {
+            spent.reported += reported.max(0.0);
+        }
+    }
+    Ok(())
 }

@@ -26,6 +26,11 @@ impl Prices {
         money_of(self.units(usage))
     }
 
+    /// True if nothing is known of what a model costs, or it costs nothing.
+    pub fn are_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// The same tokens with all of the prompt at its highest price.
     pub(super) fn dearest(&self, usage: Usage) -> Usage {
         let plain = Usage { cached: 0, cache_written: 0, ..usage };
@@ -76,6 +81,15 @@ impl Amount {
     /// A call with these tokens.
     pub(super) fn of(usage: Usage, prices: &Prices) -> Self {
         Self { calls: 1, tokens: usage.tokens(), units: prices.units(usage) }
+    }
+
+    /// The same for a reply whose cost the model reports: that counts where no prices are known.
+    pub(super) fn of_reply(usage: Usage, prices: &Prices, reported: Option<u128>) -> Self {
+        let amount = Self::of(usage, prices);
+        match reported {
+            Some(units) if prices.are_unknown() => Self { units, ..amount },
+            Some(_) | None => amount,
+        }
     }
 
     pub(super) fn plus(self, other: Self) -> Self {

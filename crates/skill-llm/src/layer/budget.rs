@@ -2,7 +2,8 @@
 //!
 //! Every attempt reserves the most that it may use before it is sent, and settles what it used after: the bytes of its
 //! prompt, or what the server's reports have shown of its tokens, and the whole limit of its reply. So calls that run at
-//! the same time cannot pass a cap together. Without a limit on replies the longest reply seen is reserved, and few
+//! the same time cannot pass a cap together. A coding agent without prices reserves the most that it has reported for a reply,
+//! and what it reports counts. Without a limit on replies the longest reply seen is reserved, and few
 //! requests are in flight while few replies are known (`gate.rs`). Where the cap would be passed only because of what
 //! others have reserved, a call waits for them to settle, in order. Where what is left is less than what an attempt
 //! reserves, and nothing else is under way, its reply is limited to what is left (`room.rs`); a reply that this cuts is an
@@ -156,10 +157,12 @@ impl Budget {
             // Before the ledger is read, so that no change in between is lost.
             let settled = self.settled.notified();
             // Each time anew, since the replies of others change them.
-            let (bounds, least) = model.with_seen(|seen| (bounds(seen, attempt), least_limit(seen, attempt)));
+            let (bounds, least, most) = model
+                .with_seen(|seen| (bounds(seen, attempt), least_limit(seen, attempt), seen.most_units()));
+            let reported = if attempt.prices.are_unknown() { most } else { 0 };
             let time_is_up = {
                 let mut ledger = self.ledger.lock();
-                match ledger.reserve(&self.caps, attempt, bounds, least) {
+                match ledger.reserve(&self.caps, attempt, (bounds, reported), least) {
                     Room::Enough(grant) => return Ok(Granted { grant, _in_flight: in_flight }),
                     Room::Never(exhausted) => return Err(exhausted.into()),
                     Room::WhenOthersSettle => {}
@@ -180,17 +183,21 @@ impl Budget {
 
     /// True for requests that could pass a cap together because nobody knows how long their replies are.
     fn is_guarded(&self, attempt: &AttemptSize, model: &ModelGate) -> bool {
-        let is_capped =
-            self.caps.tokens.is_some() || self.caps.money.is_some() && attempt.prices.output > 0.0;
+        // What an agent reports is known after its first reply.
+        let may_report = attempt.least_limit.is_none() && attempt.prices.are_unknown();
+        let costs = attempt.prices.output > 0.0 || may_report;
+        let is_capped = self.caps.tokens.is_some() || self.caps.money.is_some() && costs;
         is_capped && model.with_seen(|seen| seen.known_limit(attempt.max_reply_tokens)).is_none()
     }
 
     /// Gives back what was reserved for this attempt, and counts what it used.
-    fn settle(&self, attempt: &AttemptSize, granted: Bounds, used: AttemptUse) {
+    fn settle(&self, attempt: &AttemptSize, granted: Grant, used: AttemptUse) {
         let used = match used {
-            AttemptUse::Replied(usage) => {
+            AttemptUse::Replied(usage, reported) => {
                 self.learn(attempt, usage);
-                Amount::of(usage, &attempt.prices)
+                let model = self.model(&attempt.model);
+                model.with_seen(|seen| seen.reported(reported.unwrap_or_default()));
+                Amount::of_reply(usage, &attempt.prices, reported)
             }
             AttemptUse::Failed(usage) => {
                 self.model(&attempt.model).with_seen(|seen| seen.attempts.failed(usage));
@@ -199,7 +206,7 @@ impl Budget {
             AttemptUse::Dropped(usage) => Amount::of(usage, &attempt.prices),
             AttemptUse::Unsent => Amount::default(),
         };
-        self.ledger.lock().settle(Amount::of(granted.reserved, &attempt.prices), used);
+        self.ledger.lock().settle(granted.amount(attempt), used);
         self.settled.notify_one();
     }
 
@@ -266,7 +273,7 @@ impl Drop for Reservation<'_> {
             }
         };
         // What it used is on record before others may have what it leaves.
-        self.budget.settle(&self.attempt, self.granted.grant.bounds, used);
+        self.budget.settle(&self.attempt, self.granted.grant, used);
     }
 }
 
@@ -343,7 +350,7 @@ impl<M: ?Sized> Budgeted<M> {
         let reserve = self.budget.reserve(&attempt);
         let reserved = super::before_sending(self.inner.model_id(), call, reserve).await?;
         let granted = reserved.inspect_err(|_| call.attempts.note_unsent())?;
-        let Grant { bounds, limit } = granted.grant;
+        let Grant { bounds, limit, .. } = granted.grant;
         let log = call.attempts.as_ref();
         log.note_bounds(bounds);
         let budget = self.budget.as_ref();
@@ -387,7 +394,7 @@ impl<M: ?Sized> Budgeted<M> {
         match outcome {
             Ok(reply) => {
                 log.settle_request(reply.usage());
-                AttemptUse::Replied(reply.usage())
+                AttemptUse::Replied(reply.usage(), reply.reported_cost().map(units_of))
             }
             Err(error) => {
                 if log.take_unsent() {

@@ -199,9 +199,21 @@ pub(super) struct Seen {
     per_image: u64,
     /// Whether a reply was longer than its limit.
     exceeds_limits: bool,
+    /// The most units of money that the model has reported for a reply.
+    most_units: u128,
 }
 
 impl Seen {
+    /// Takes in the units of money that the model reports for a reply.
+    pub(super) fn reported(&mut self, units: u128) {
+        self.most_units = self.most_units.max(units);
+    }
+
+    /// The most units of money of a reply until now.
+    pub(super) fn most_units(&self) -> u128 {
+        self.most_units
+    }
+
     /// Takes a reply in; `limit` is the one that its request had. True if this is the first reply beyond a limit.
     pub(super) fn reply(&mut self, prompt: PromptSize, limit: Option<u64>, usage: Usage) -> bool {
         self.n_replies = self.n_replies.saturating_add(1);

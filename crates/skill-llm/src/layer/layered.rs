@@ -69,6 +69,11 @@ pub(crate) trait Used {
 
     /// True if its limit cut it.
     fn is_cut(&self) -> bool;
+
+    /// US dollars, where the model reports them, as a coding agent does.
+    fn reported_cost(&self) -> Option<f64> {
+        None
+    }
 }
 
 impl<T: Used> Used for Arc<T> {
@@ -82,6 +87,10 @@ impl<T: Used> Used for Arc<T> {
 
     fn is_cut(&self) -> bool {
         self.as_ref().is_cut()
+    }
+
+    fn reported_cost(&self) -> Option<f64> {
+        self.as_ref().reported_cost()
     }
 }
 
@@ -136,6 +145,10 @@ impl Used for ChatReply {
 
     fn is_cut(&self) -> bool {
         self.finish == FinishReason::Length
+    }
+
+    fn reported_cost(&self) -> Option<f64> {
+        self.agent_cost()
     }
 }
 

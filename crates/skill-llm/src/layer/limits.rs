@@ -24,8 +24,8 @@ pub(super) struct AttemptSize {
 /// What became of an attempt that had something reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AttemptUse {
-    /// A reply with these tokens.
-    Replied(Usage),
+    /// A reply with these tokens, and the units of money that the model reports for it.
+    Replied(Usage, Option<u128>),
     /// An error, and so many tokens that may be billed.
     Failed(Usage),
     /// The call was dropped before its reply, and so many tokens may be billed.

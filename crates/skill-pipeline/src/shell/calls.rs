@@ -119,6 +119,7 @@ fn less(spent: &ModelSpent, before: &[ModelSpent]) -> ModelSpent {
         usage.cache_written = usage.cache_written.saturating_sub(before.usage.cache_written);
         usage.output = usage.output.saturating_sub(before.usage.output);
         usage.reasoning = usage.reasoning.saturating_sub(before.usage.reasoning);
+        spent.reported = (spent.reported - before.reported).max(0.0);
     }
     spent
 }
@@ -132,9 +133,8 @@ pub(crate) fn spent_by(prices: &[(ModelId, Prices)], models: &[ModelSpent]) -> S
         spent.tokens = spent.tokens.saturating_add(tokens);
         let is_model =
             |(id, _): &&(ModelId, Prices)| id.provider == model.provider && id.model == model.model;
-        if let Some((_, prices)) = prices.iter().find(is_model) {
-            spent.money += prices.cost(model.usage);
-        }
+        let known = prices.iter().find(is_model).filter(|(_, prices)| !prices.are_unknown());
+        spent.money += known.map_or(model.reported, |(_, prices)| prices.cost(model.usage));
     }
     spent
 }

@@ -15,6 +15,7 @@ use super::types::TrainMode;
 use super::{suggest, value};
 use models::ROLES;
 use serde_json::{Map, Value};
+use skill_llm::agent::AgentKind;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use targets::NamedTargets;
@@ -469,12 +470,16 @@ impl Draft {
         }
     }
 
-    /// A cap on money means something only with the prices of every model that costs money.
+    /// A cap on money means something only with the prices of every model that costs money, or where it reports its cost.
     fn check_prices(&mut self) {
         let Some(cap) = self.entries.get("budget.money") else { return };
         let has = |role: &str, key: &str| self.entries.contains_key(&format!("models.{role}.{key}"));
+        let reports = |role: &str| {
+            let agent = self.text_at(&format!("models.{role}.agent")).and_then(AgentKind::parse);
+            agent.and_then(|agent| agent.row().ok().flatten()).is_some_and(|agent| agent.reports_cost())
+        };
         let unpriced = ROLES.into_iter().find(|role| {
-            (has(role, "base_url") || has(role, "agent"))
+            (has(role, "base_url") || has(role, "agent") && !reports(role))
                 && !has(role, "price_input")
                 && !has(role, "price_output")
         });

@@ -27,7 +27,7 @@ pub(super) fn run(args: &TrainSkillArgs) -> crate::Result {
     let agent = named(&measure.agent)?;
     refuse_options_of_queries(args)?;
     measure.dir.iter().try_for_each(|dir| check_outside("--dir", dir))?;
-    check_budget(&measure.common, measure.optimizer.as_deref(), measure.budget)?;
+    check_budget(&measure.common, agent, measure.optimizer.as_deref(), measure.budget)?;
     let place = cases_place(&measure.skills, args.cases.as_deref())?;
     let mut set = CaseSet::read(&place).map_err(skillrl::Error::Env)?;
     leave_out_drafts(&mut set, &place)?;

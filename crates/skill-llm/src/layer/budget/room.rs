@@ -58,8 +58,18 @@ impl From<Exhausted> for LlmError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Grant {
     pub(super) bounds: Bounds,
+    /// Units of money that a model without prices is expected to report.
+    pub(super) reported: u128,
     /// The limit on its reply where what is left of a cap sets one.
     pub(super) limit: Option<CapLimit>,
+}
+
+impl Grant {
+    /// All that it reserves.
+    pub(super) fn amount(&self, attempt: &AttemptSize) -> Amount {
+        let amount = Amount::of(self.bounds.reserved, &attempt.prices);
+        Amount { units: amount.units.saturating_add(self.reported), ..amount }
+    }
 }
 
 /// A limit on a reply that follows from what is left of a cap.
@@ -138,7 +148,7 @@ impl Ledger {
         &mut self,
         caps: &BudgetCaps,
         attempt: &AttemptSize,
-        bounds: Bounds,
+        (bounds, reported): (Bounds, u128),
         least: Option<u64>,
     ) -> Room {
         if let Some(exhausted) = &self.exhausted {
@@ -155,14 +165,15 @@ impl Ledger {
             self.exhausted = Some(exhausted.clone());
             return Room::Never(exhausted);
         }
-        let own = Amount::of(bounds.reserved, &attempt.prices);
+        let whole = Grant { bounds, reported, limit: None };
+        let own = whole.amount(attempt);
         let Some(passed) = self.passed(caps, own) else {
-            return self.grant(attempt, Grant { bounds, limit: None });
+            return self.grant(attempt, whole);
         };
         if self.under_way > 0 {
             return Room::WhenOthersSettle;
         }
-        if let Some(grant) = self.limited(caps, attempt, bounds, least) {
+        if let Some(grant) = self.limited(caps, attempt, whole, least) {
             return self.grant(attempt, grant);
         }
         let exhausted = self.exhausted(&passed, own, caps);
@@ -171,7 +182,7 @@ impl Ledger {
     }
 
     fn grant(&mut self, attempt: &AttemptSize, grant: Grant) -> Room {
-        self.reserved = self.reserved.plus(Amount::of(grant.bounds.reserved, &attempt.prices));
+        self.reserved = self.reserved.plus(grant.amount(attempt));
         self.under_way += 1;
         Room::Enough(grant)
     }
@@ -204,11 +215,12 @@ impl Ledger {
         &self,
         caps: &BudgetCaps,
         attempt: &AttemptSize,
-        bounds: Bounds,
+        whole: Grant,
         least: Option<u64>,
     ) -> Option<Grant> {
+        let Grant { bounds, reported, .. } = whole;
         let without_reply = Usage { output: 0, ..bounds.reserved };
-        let own = Amount::of(without_reply, &attempt.prices);
+        let own = Grant { bounds: Bounds { reserved: without_reply, ..bounds }, ..whole }.amount(attempt);
         if self.passed(caps, own).is_some() {
             return None;
         }
@@ -225,7 +237,7 @@ impl Ledger {
         let least = least?.max(LEAST_REPLY_TOKENS);
         let what = if of_tokens <= of_money { "tokens" } else { "money" };
         let limit = CapLimit { tokens, what };
-        (tokens >= least).then(|| Grant { bounds: bounded(tokens), limit: Some(limit) })
+        (tokens >= least).then(|| Grant { bounds: bounded(tokens), reported, limit: Some(limit) })
     }
 
     /// What to say of a cap: what is used of it, what the next request may take, and what is left.

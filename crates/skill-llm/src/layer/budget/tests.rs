@@ -1,5 +1,6 @@
 use super::super::estimate::SeenReply;
 use super::*;
+use crate::agent_work::AgentWork;
 use crate::attempt::AttemptOutcome;
 use crate::chat::{ChatReply, ChatRequest, FinishReason, Message};
 use crate::error::ErrorClass;
@@ -8,6 +9,7 @@ use crate::testbed::{SimAnswer, SimConfig, SimLatency, SimProvider};
 use crate::{GiveUpReason, OpenAiChat, OpenAiConfig, PaceConfig, Paced, Pacer, Retried, RetryPolicy};
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
+use futures_util::future::join_all;
 use proptest::prelude::*;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -262,9 +264,8 @@ async fn the_limit_of_the_configuration_is_reserved() {
 fn reserved(model: &Budgeted, request: &ChatRequest) -> Usage {
     let attempt = model.attempt(request);
     let granted = model.budget.reserve(&attempt).now_or_never().unwrap().unwrap();
-    let bounds = granted.grant.bounds;
-    model.budget.settle(&attempt, bounds, AttemptUse::Unsent);
-    bounds.reserved
+    model.budget.settle(&attempt, granted.grant, AttemptUse::Unsent);
+    granted.grant.bounds.reserved
 }
 
 #[tokio::test(start_paused = true)]
@@ -450,6 +451,44 @@ async fn a_cut_reply_is_an_attempt_with_its_tokens() {
 async fn thoughts_that_are_asked_for_fit_into_every_limit() {
     assert_eq!(ReplyLimit::of(&json!({"reasoning": {"tokens": 2_000}})).least(), Some(2_001));
     assert_eq!(ReplyLimit::of(&json!({"dialect": "agent"})).least(), None);
+}
+
+/// A coding agent without prices: what it reports counts, and the most that it has reported is reserved.
+#[tokio::test(start_paused = true)]
+async fn what_an_agent_reports_counts_where_no_prices_are_known() {
+    let agent = |cost: f64| Arc::new(Agent(Model::using(10, 10), cost));
+    for (prices, cap, n_expected, spent) in [
+        (Prices::default(), Some(1.1), 2, 1.0),
+        (Prices::default(), None, 8, 4.0),
+        (Prices { input: 1.0, ..Prices::default() }, None, 8, 8.0 * 10.0 / 1e6),
+    ] {
+        let budget = Budget::new(BudgetCaps { money: cap, ..BudgetCaps::default() });
+        let model = Arc::new(Budgeted::new(agent(0.5), Arc::clone(&budget), prices));
+        let open = ChatRequest::new(vec![Message::user(PROMPT)]);
+        let call = CallCtx::default();
+        let replies = join_all((0..8).map(|_| model.chat(&open, &call))).await;
+        assert_eq!(replies.iter().filter(|reply| reply.is_ok()).count(), n_expected, "{cap:?}");
+        assert!((budget.spent().money - spent).abs() < 1e-12, "{:?}", budget.spent());
+    }
+}
+
+/// A model that is played by an agent, which reports what a reply has cost.
+struct Agent(Model, f64);
+
+#[async_trait]
+impl ChatModel for Agent {
+    fn id(&self) -> &ModelId {
+        self.0.id()
+    }
+
+    fn parameters(&self) -> Value {
+        json!({"dialect": "agent"})
+    }
+
+    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
+        let work = AgentWork { cost: Some(self.1), ..AgentWork::default() };
+        Ok(self.0.chat(request, call).await?.with_agent_work(&work))
+    }
 }
 
 /// Prices of a provider that charges a quarter more for what it writes to its cache.

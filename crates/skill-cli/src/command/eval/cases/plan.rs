@@ -125,10 +125,11 @@ fn prices(common: &AgentArgs, model: Option<&str>) -> Option<Prices> {
     given.or_else(|| list_prices_of(model?)).map(Prices::from)
 }
 
-/// Refuses a cap in dollars where the calls of a model cannot be counted by prices; `optimizer` is another model than the
-/// agent's.
+/// Refuses a cap in dollars where the calls of a model cannot be counted, by prices or as the agent reports them;
+/// `optimizer` is another model than the agent's.
 pub(in crate::command) fn check_budget(
     common: &AgentArgs,
+    agent: &Agent,
     optimizer: Option<&str>,
     budget: Option<f64>,
 ) -> Result<(), CommandError> {
@@ -136,12 +137,14 @@ pub(in crate::command) fn check_budget(
     let Some(unpriced) = unpriced.into_iter().find(|model| prices(common, *model).is_none()) else {
         return Ok(());
     };
-    if budget.is_none() {
+    if budget.is_none() || agent.reports_cost() {
         return Ok(());
     }
     let message = match unpriced {
         Some(model) => format!("--budget needs prices, and {model} has no list price here"),
-        None => "--budget needs prices, and the agent's own model is not known".to_owned(),
+        None => {
+            format!("--budget needs prices: {} reports no cost, and its own model is not known", agent.title)
+        }
     };
     Err(CommandError::new(message).with_hint(
         "give --price IN,OUT, or --model with the full name of a model such as claude-haiku-4-5, or cap the starts with \
