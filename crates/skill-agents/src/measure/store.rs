@@ -186,6 +186,18 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// The file or directory that it is about.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::File { path, .. }
+            | Self::Damaged { path, .. }
+            | Self::InUse { path }
+            | Self::OtherSettings { path, .. } => path,
+        }
+    }
+}
+
 impl Store {
     /// Opens a directory, or makes it; runs of one directory have the same settings.
     ///

@@ -23,6 +23,8 @@ pub(crate) enum SkillCommand {
     Train(Box<TrainSkillArgs>),
     /// Measures whether an agent works better with a skill than without; the same as `skillrl eval DIR --agent NAME`.
     Eval(Box<EvalSkillArgs>),
+    /// Lists the cases of a skill, or writes them in another form.
+    Cases(CasesArgs),
     /// Writes skills as a plugin for agents; the same as `skillrl export DIR --plugin`.
     Plugin(PluginArgs),
     /// Shows which skills a recorded run of a coding agent was offered and loaded.
@@ -34,7 +36,7 @@ impl SkillCommand {
     pub(crate) const fn calls_models(&self) -> bool {
         match self {
             Self::Triggers(_) | Self::Train(_) | Self::Eval(_) => true,
-            Self::Check(_) | Self::Loads(_) | Self::Plugin(_) => false,
+            Self::Check(_) | Self::Cases(_) | Self::Loads(_) | Self::Plugin(_) => false,
         }
     }
 }
@@ -279,6 +281,26 @@ pub(crate) struct EvalSkillArgs {
 
     #[command(flatten)]
     pub(crate) common: AgentArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CasesArgs {
+    /// A folder with a SKILL.md.
+    #[arg(value_name = "SKILL", value_parser = skill_folder())]
+    pub(crate) skill: PathBuf,
+
+    /// The cases; without it those in SKILL/evals.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) cases: Option<PathBuf>,
+
+    /// Writes them: evals.json of skill-creator (.json) or JSON Lines (.jsonl) with their files beside it, or to a new
+    /// folder the case folders of `claude plugin eval`.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Writes one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -4,20 +4,92 @@ use crate::CliError;
 use crate::args::{CheckArgs, as_word};
 use crate::exit_code;
 use crate::table::harmless;
-use skillrl::pipeline::run_dir::check::{Damage, Remedy, RunCheck, check};
+use serde_json::{Value, json};
+use skill_agents::kept::{Kept, is_measurement as is_triggers};
+use skillrl::llm::error::with_causes;
+use skillrl::llm::regular_file;
+use skillrl::pipeline::run_dir::check::{Damage, Fault, Remedy, RunCheck, check};
+use skillrl::pipeline::run_dir::is_run;
+use skillrl::pipeline::run_dir::measurement::is_measurement;
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 /// The most files that a line names.
 const MAX_NAMED: usize = 3;
 
+/// How deep runs and measurements lie in a directory of several: those of agents are in `AGENT/ARM`.
+const MAX_DEPTH: usize = 2;
+
 pub(crate) fn run(args: &CheckArgs) -> crate::Result {
-    let found = check(&args.run)?;
-    if args.json {
-        super::print_json(&found)?;
-    } else {
-        super::print_wrapped(&described(&found))?;
+    let found = match check(&args.run) {
+        Ok(found) => vec![found],
+        Err(_) if is_triggers(&args.run) => vec![of_triggers(&args.run)],
+        Err(error) => {
+            let mut places = Vec::new();
+            below(&args.run, MAX_DEPTH, &mut places);
+            if places.is_empty() {
+                return Err(error.into());
+            }
+            let checked = |place: &PathBuf| match is_triggers(place) {
+                true => Ok(of_triggers(place)),
+                false => check(place),
+            };
+            places.iter().map(checked).collect::<Result<Vec<_>, _>>()?
+        }
+    };
+    match (args.json, found.as_slice()) {
+        (true, [only]) => super::print_json(only)?,
+        (true, several) => super::print_json(&json!({ "checked": several }))?,
+        (false, several) => {
+            super::print_wrapped(&several.iter().map(described).collect::<String>())?;
+        }
     }
-    if found.damage.is_empty() { Ok(()) } else { Err(CliError::Reported { code: exit_code::DAMAGED }) }
+    let is_whole = found.iter().all(|found| found.damage.is_empty());
+    if is_whole { Ok(()) } else { Err(CliError::Reported { code: exit_code::DAMAGED }) }
+}
+
+/// The runs and measurements in a directory that is none, in the order of their names.
+fn below(dir: &Path, depth: usize, places: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut folders: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    for folder in folders {
+        if is_run(&folder) || is_measurement(&folder) || is_triggers(&folder) {
+            places.push(folder);
+        } else if depth > 1 {
+            below(&folder, depth - 1, places);
+        }
+    }
+}
+
+/// The runs of a coding agent on queries: each record can be read, and the report is that of the records.
+fn of_triggers(dir: &Path) -> RunCheck {
+    const REPORT: &str = "triggers.json";
+    let damage = |file: &str, fault: Fault, detail: Option<String>, remedy: Remedy| Damage {
+        file: file.to_owned(),
+        fault,
+        detail,
+        remedy,
+    };
+    let mut found = RunCheck::of(dir);
+    match Kept::read(dir) {
+        Ok(kept) => {
+            found.n_whole = kept.measured.records.len();
+            let report = regular_file::read(&dir.join(REPORT)).ok();
+            let report = report.map(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+            match report {
+                None => {}
+                Some(report) if report == serde_json::to_value(kept.report()).ok() => found.n_whole += 1,
+                Some(_) => found.damage.push(damage(REPORT, Fault::Changed, None, Remedy::Resume)),
+            }
+        }
+        Err(error) => {
+            let file = error.path().strip_prefix(dir).unwrap_or_else(|_| error.path()).display().to_string();
+            let detail = Some(with_causes(&error));
+            found.damage.push(damage(&file, Fault::Unreadable, detail, Remedy::OnlyCopy));
+        }
+    }
+    found
 }
 
 fn described(found: &RunCheck) -> String {

@@ -1,6 +1,7 @@
 //! `skillrl show`: what a run or one of its steps came to, in the terminal.
 
 use super::blame::{seen, step_lines};
+use super::eval::cases::outcomes_in;
 use super::{CommandError, bank, bank_run};
 use crate::args::ShowArgs;
 use crate::run_report::print_triggers;
@@ -10,7 +11,7 @@ use crate::run_text::trajectory::trajectory_text;
 use crate::table::{harmless, terminal_width};
 use crate::wrap::wrapped;
 use anstyle::{AnsiColor, Style};
-use serde_json::json;
+use serde_json::{Value, json};
 use skillrl::core::{MeanScore, StepIdx};
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::kind::RunKind;
@@ -25,6 +26,10 @@ use std::fmt::Write as _;
 pub(crate) fn run(args: &ShowArgs) -> crate::Result {
     if let Some(kept) = skillrl::report::triggers(&args.run)? {
         return print_triggers(&kept, args.json);
+    }
+    let outcomes = outcomes_in(&args.run);
+    if !outcomes.is_empty() {
+        return show_outcomes(&outcomes, args.json);
     }
     if args.run.exists()
         && run_status(&args.run) == RunStatus::Absent
@@ -42,6 +47,16 @@ pub(crate) fn run(args: &ShowArgs) -> crate::Result {
         (None, Some(item)) => item_of(args, item),
         (None, None) => whole(args, &run),
     }
+}
+
+/// What coding agents came to on the cases of a skill.
+fn show_outcomes(outcomes: &[Value], is_json: bool) -> crate::Result {
+    if is_json {
+        let agents: Vec<&Value> = outcomes.iter().map(|kept| &kept["outcome"]).collect();
+        return super::print_json(&json!({ "agents": agents }));
+    }
+    let texts: Vec<&str> = outcomes.iter().filter_map(|kept| kept["text"].as_str()).collect();
+    super::print_wrapped(&texts.join("\n"))
 }
 
 /// The run: status, results, a line for each step, and the skills of its bank.

@@ -63,6 +63,13 @@ fn a_skill_that_helps_is_better_and_what_tests_nothing_is_excluded() {
     assert_eq!(benchmark["run_summary"]["with_skill"]["pass_rate"]["mean"], json!(1.0));
     let grading = context.read("measured/pi/workspace/eval-0/with_skill/run-1/grading.json");
     assert!(grading.contains("evidence"), "{grading}");
+    // What is kept is shown and checked again.
+    assert_eq!(context.succeed_json(&["show", "measured", "--json"])["agents"], found["agents"]);
+    assert!(context.succeed(&["show", "measured/pi"]).contains("better: +100.0"));
+    let page = context.read("measured/report.html");
+    assert!(page.contains("2 of 2 runs pass") && page.contains("- failed: total.txt has"), "{page}");
+    let checked = context.succeed_json(&["check", "measured", "--json"]);
+    assert_eq!(checked["checked"].as_array().unwrap().len(), 3, "{checked}");
     // The same again starts nothing, and compares with itself.
     let starts = context.read("starts").lines().count();
     assert_eq!(starts, 32);
@@ -223,20 +230,28 @@ fn results_are_kept_outside_of_the_skill() {
 }
 
 #[test]
-fn dollars_are_counted_by_the_list_price_of_a_model_or_refused() {
+fn dollars_are_counted_as_reported_or_by_prices_or_refused() {
     let context = lab();
-    let capped = |more: &[&str]| context.run(&with(&[&["--budget", "5", "--dry-run"][..], more].concat()));
+    // Codex reports tokens and no dollars.
+    let codex = ["eval", "my-skill", "--agent", "codex", "--budget", "5", "--dry-run"];
+    let capped = |more: &[&str]| context.run(&[&codex[..], more].concat());
     capped(&[]).fails(code::USAGE, &["--price", "--model", "--calls"]);
     capped(&["--model", "haiku"]).fails(code::USAGE, &["haiku", "--price"]);
     capped(&["--model", "claude-haiku-4-5"]).assert_code(code::SUCCESS);
     capped(&["--model", "haiku", "--price", "1,5"]).assert_code(code::SUCCESS);
     // An optimizer of its own has prices of its own.
-    let body = ["train", "my-skill", "--agent", "pi", "--program", "./pi.sh", "--only", "body", "--dry-run"];
+    let body = ["train", "my-skill", "--agent", "codex", "--only", "body", "--dry-run"];
     let capped = ["--budget", "5", "--model", "claude-haiku-4-5", "--optimizer", "opus"];
     context.run(&[&body[..], &capped].concat()).fails(code::USAGE, &["opus"]);
     // The cap holds: a run takes 100 tokens of prompts, a hundredth of a cent.
     let stopped = ["--budget", "0.00005", "--model", "claude-haiku-4-5"];
     context.run(&with(&stopped)).fails(code::BUDGET, &["--budget"]);
+    // Pi reports half a dollar for a run, which counts without prices and after a resume.
+    for (budget, n_starts) in [("1.1", 2), ("1.1", 2), ("2.1", 4)] {
+        let outcome = context.run(&with(&["--budget", budget, "--out", "measured"]));
+        let outcome = outcome.fails(code::BUDGET, &["--budget"]);
+        assert_eq!(context.read("starts").lines().count(), n_starts, "{budget}: {}", outcome.stderr);
+    }
 }
 
 /// The agent writes cases with their files; nothing uses them before a person has reviewed them.
@@ -318,7 +333,6 @@ ends
     assert_eq!(train(&[]).code, Some(code::DATA));
     context.write("my-skill/evals/evals.json", &cases(20));
     assert_eq!(train(&["--queries", "x.jsonl"]).code, Some(code::USAGE));
-    assert_eq!(train(&["--budget", "5"]).code, Some(code::USAGE));
     // Advice names options that the command has.
     let args = ["train", "my-skill", "--agent", "pi", "--program", "./pi.sh", "--only", "body"];
     let capped = context.run(&[&args[..], &["--calls", "3"]].concat());
@@ -389,6 +403,26 @@ fn drafts_and_files_of_cases_are_no_part_of_what_is_measured() {
 }
 
 /// The caps are for all agents together, and an agent that is named twice is measured once.
+/// Cases go from one form to another and back, and are refused where another file would be replaced.
+#[test]
+fn cases_are_listed_and_written_in_other_forms() {
+    let context = lab();
+    let listed = |skill: &str, more: &[&str]| {
+        context.succeed_json(&[&["skill", "cases", skill, "--json"], more].concat())["cases"].clone()
+    };
+    let cases = listed("my-skill", &[]);
+    assert_eq!(cases.as_array().unwrap().len(), 8);
+    context.succeed(&["skill", "cases", "my-skill", "--out", "folders"]);
+    assert!(context.read("folders/0/case.yaml").contains("total.txt"));
+    assert_eq!(context.read("folders/0/fixture/numbers.txt"), "42\n");
+    assert_eq!(listed("my-skill", &["--cases", "folders"]), cases);
+    context.succeed(&["skill", "cases", "my-skill", "--cases", "folders", "--out", "back/evals.jsonl"]);
+    assert_eq!(listed("my-skill", &["--cases", "back/evals.jsonl"]), cases);
+    let again = ["skill", "cases", "my-skill", "--cases", "folders", "--out", "back/evals.jsonl"];
+    context.run(&again).fails(code::USAGE, &["--out"]);
+    assert!(context.succeed(&["skill", "cases", "my-skill"]).contains("Add up."));
+}
+
 #[test]
 fn a_cap_holds_over_all_agents() {
     let context = lab();

@@ -134,6 +134,15 @@ fn triggers_are_measured_resumed_and_replayed() {
     );
     let again = context.succeed_json(&with(&["--json", "--replay"]));
     assert_eq!(again, found);
+    let report = context.read("my-skill-triggers-pi/triggers.json");
+    for (file, text, code) in [
+        ("triggers.json", report.replace("15", "16"), code::DAMAGED),
+        ("triggers.json", report, code::SUCCESS),
+    ] {
+        context.write(&format!("my-skill-triggers-pi/{file}"), &text);
+        let checked = context.run(&["check", "my-skill-triggers-pi"]);
+        assert_eq!(checked.code, Some(code), "{}", checked.stdout);
+    }
     assert_eq!(context.read("my-skill-triggers-pi/starts.jsonl"), starts);
     let other = context.run(&with(&["--model", "other"]));
     assert_eq!(other.code, Some(code::OTHER_RUN), "{}", other.stderr);

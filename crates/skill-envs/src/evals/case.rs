@@ -3,6 +3,7 @@
 use super::check::Check;
 use crate::error::EnvError;
 use crate::item::Split;
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -42,6 +43,8 @@ pub struct Case {
     pub split: Option<Split>,
     /// False for a draft, which nothing uses before a person has reviewed it.
     pub is_reviewed: bool,
+    /// The case as it was read: the object of a case file, or `case.yaml` with all graders.
+    pub source: Map<String, Value>,
     /// Where it was read.
     pub place: String,
 }
@@ -51,6 +54,8 @@ pub struct Case {
 pub struct CaseSet {
     /// The form.
     pub format: CaseFormat,
+    /// What a case file says of all cases, such as `skill_name`.
+    pub head: Map<String, Value>,
     /// The cases, in order.
     pub cases: Vec<Case>,
 }

@@ -20,6 +20,7 @@ mod grade;
 mod plugin_form;
 mod read;
 mod workspace;
+mod write;
 
 pub use case::{Case, CaseFormat, CaseSet};
 pub use check::{Check, CheckRow, TextOf};
@@ -28,6 +29,7 @@ pub use skill_sandbox::Choice as SandboxChoice;
 pub use env::{EvalsConfig, EvalsEnv, checks_of, is_over_time};
 pub use grade::{GRADER_PROMPT, GRADER_PROMPT_NAME};
 pub use workspace::{ArmRows, RunRow, benchmark, write_workspace};
+pub use write::CaseFiles;
 
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ use super::case::{Case, bad_case};
 use super::check_form;
 use super::fixture;
 use crate::error::EnvError;
+use crate::item::Split;
 use crate::within::within;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,17 +93,29 @@ pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
         }
     };
     let scaffold = Some(dir.join(SCAFFOLD)).filter(|path| path.is_file());
+    let text = |name: &str| whole.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
+    let (expected, split) = (text("expected_output"), text("split"));
+    let split = match split.as_str() {
+        "" => None,
+        name => Some(
+            Split::parse(name)
+                .ok_or_else(|| wrong(format!("the split {name:?} is not train, val or test")))?,
+        ),
+    };
+    let mut source = whole.clone();
+    source.insert("graders".to_owned(), graders.into_iter().map(|(_, value)| value).collect());
     Ok(Case {
         id: name.map_or_else(folder, str::to_owned),
-        expected: String::new(),
+        expected,
         prompt,
         files,
         scaffold,
         checks,
         guards,
         shown_only,
-        split: None,
+        split,
         is_reviewed,
+        source,
         place,
     })
 }

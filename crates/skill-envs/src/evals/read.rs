@@ -70,7 +70,7 @@ fn of_folder(dir: &Path) -> Result<CaseSet, EnvError> {
         };
     }
     let cases = folders.iter().map(|folder| plugin_form::case(folder)).collect::<Result<_, _>>()?;
-    Ok(CaseSet { format: CaseFormat::Plugin, cases })
+    Ok(CaseSet { format: CaseFormat::Plugin, head: Map::new(), cases })
 }
 
 fn of_file(path: &Path) -> Result<CaseSet, EnvError> {
@@ -78,9 +78,14 @@ fn of_file(path: &Path) -> Result<CaseSet, EnvError> {
     let text = text.trim_start_matches('\u{feff}');
     let bad = |message: String| EnvError::BadData { path: path.to_owned(), message };
     let whole: Option<Value> = serde_json::from_str(text).ok();
+    let mut head = Map::new();
     let (listed, is_lines) = match whole {
-        Some(Value::Object(mut head)) if head.contains_key("evals") => match head.shift_remove("evals") {
-            Some(Value::Array(listed)) => (listed, false),
+        Some(Value::Object(mut fields)) if fields.contains_key("evals") => match fields.shift_remove("evals")
+        {
+            Some(Value::Array(listed)) => {
+                head = fields;
+                (listed, false)
+            }
             _ => return Err(bad("`evals` is not a list".to_owned())),
         },
         Some(Value::Array(listed)) => (listed, false),
@@ -121,7 +126,7 @@ fn of_file(path: &Path) -> Result<CaseSet, EnvError> {
         cases.push(case);
     }
     let format = if is_lines { CaseFormat::Lines } else { dialect.unwrap_or(CaseFormat::Expectations) };
-    Ok(CaseSet { format, cases })
+    Ok(CaseSet { format, head, cases })
 }
 
 fn name_of(dialect: CaseFormat) -> &'static str {
@@ -201,6 +206,7 @@ fn case(
         shown_only,
         split,
         is_reviewed,
+        source: fields.clone(),
         place,
     };
     Ok((case, dialect))

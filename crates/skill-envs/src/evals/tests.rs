@@ -1,6 +1,8 @@
 //! Case files and whole rollouts, with an agent that is a function.
 
-use super::{CaseFormat, CaseSet, EvalsConfig, EvalsEnv, SandboxChoice, checks_of, is_over_time};
+use super::{
+    Case, CaseFormat, CaseSet, Check, EvalsConfig, EvalsEnv, SandboxChoice, checks_of, is_over_time,
+};
 use crate::env::{Env as _, RolloutCtx};
 use crate::error::EnvError;
 use crate::item::Split;
@@ -295,4 +297,81 @@ async fn a_run_passes_if_all_checks_do_and_checks_have_evidence() {
     );
     let error = EvalsEnv::load(&config, None).err().unwrap().to_string();
     assert!(error.contains("judge"), "{error}");
+}
+
+/// Whatever form cases have, what is written in any form is read as the same cases.
+#[test]
+fn cases_are_written_back_without_loss() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name);
+    let write = |path: std::path::PathBuf, text: &str| {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write(place("files/in/a.txt"), "1\n");
+    let evals = json!({"skill_name": "adding", "version": 2, "evals": [
+        {"id": 7, "prompt": "Add: \"1\" # not a comment\n- and more", "expected_output": "3: three", "files": ["files/in"],
+         "expectations": ["The sum: it is right", "yes"], "split": "val", "reviewed": false, "tags": ["x"]},
+        {"id": "b/c", "prompt": "---\nno front matter", "checks": [
+            {"type": "file", "path": "out.txt", "contains": "3", "guard": true}, {"type": "regex", "pattern": "^\\d+$", "weight": 2},
+            {"type": "command", "command": "python3 check.py", "files": {"check.py": "print(1)\n"}, "timeout_s": 1.5}]}]});
+    write(place("evals.json"), &evals.to_string());
+    let read = |name: &str| CaseSet::read(&place(name)).unwrap();
+    // What decides a case: ids, prompts, checks, splits, and the files of projects with their bytes.
+    let essence = |set: &CaseSet| {
+        let of = |case: &Case| {
+            let files = case.files.iter().map(|(name, path)| (name.clone(), std::fs::read(path).unwrap()));
+            let checks: Vec<_> = case.checks.iter().map(Check::settings).collect();
+            let marks = (case.guards.clone(), case.shown_only.clone(), case.split, case.is_reviewed);
+            let texts = (case.id.clone(), case.prompt.clone(), case.expected.clone());
+            (texts, checks, marks, files.collect::<Vec<_>>())
+        };
+        set.cases.iter().map(of).collect::<Vec<_>>()
+    };
+    let first = read("evals.json");
+    let mut names = vec!["evals.json".to_owned()];
+    for (number, (format, name)) in [
+        (CaseFormat::Plugin, "folders"),
+        (CaseFormat::Lines, "lines.jsonl"),
+        (CaseFormat::Expectations, "evals.json"),
+        (CaseFormat::Plugin, "folders"),
+        (CaseFormat::Expectations, "evals.json"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let from = read(names.last().unwrap());
+        let folder = match format {
+            CaseFormat::Plugin => format!("{number}/{name}"),
+            _ => number.to_string(),
+        };
+        for (file, bytes) in from.files_as(format, name).unwrap() {
+            write(place(&folder).join(&file), std::str::from_utf8(&bytes).unwrap());
+        }
+        names.push(format!("{number}/{name}"));
+        assert_eq!(essence(&read(names.last().unwrap())), essence(&first), "{names:?}");
+    }
+    // In its own form every field stays.
+    let written = first.files_as(CaseFormat::Expectations, "e.json").unwrap();
+    let written: serde_json::Value = serde_json::from_slice(&written["e.json"]).unwrap();
+    let mut expected = evals;
+    expected["evals"][0]["files"] = json!(["files/in/a.txt"]);
+    assert_eq!(written, expected);
+}
+
+/// Files of two cases that differ under one name have no place in one file.
+#[test]
+fn projects_that_cannot_lie_beside_each_other_are_refused_for_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    for (case, text) in [("a", "1"), ("b", "2")] {
+        let folder = dir.path().join(case);
+        std::fs::create_dir_all(folder.join("fixture")).unwrap();
+        std::fs::write(folder.join("fixture/in.txt"), text).unwrap();
+        std::fs::write(folder.join("case.yaml"), "prompt: Add.\ngraders: [{type: llm, rubric: right}]\n")
+            .unwrap();
+    }
+    let set = CaseSet::read(dir.path()).unwrap();
+    let error = set.files_as(CaseFormat::Lines, "x.jsonl").unwrap_err();
+    assert!(matches!(&error, EnvError::BadCase { message, .. } if message.contains("in.txt")), "{error}");
+    assert_eq!(set.files_as(CaseFormat::Plugin, "x").unwrap().len(), 4);
 }

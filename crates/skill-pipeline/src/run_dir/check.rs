@@ -66,6 +66,23 @@ pub struct RunCheck {
     pub is_journal_whole: bool,
 }
 
+impl RunCheck {
+    /// The outcome for a directory of which nothing was looked at yet.
+    pub fn of(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            is_training: false,
+            finished_steps: 0,
+            n_whole: 0,
+            n_unrecorded_steps: 0,
+            is_unrecorded: false,
+            damage: Vec::new(),
+            not_checked: Vec::new(),
+            is_journal_whole: true,
+        }
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field by reference")]
 fn is_false(is: &bool) -> bool {
     !*is

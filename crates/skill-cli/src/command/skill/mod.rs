@@ -1,6 +1,7 @@
 //! `skillrl skill`: skills where people use them.
 
 mod body;
+mod cases;
 mod check;
 mod ended;
 mod loads;
@@ -20,6 +21,7 @@ pub(crate) fn run(command: &SkillCommand) -> crate::Result {
         SkillCommand::Plugin(args) => plugin::run(args),
         SkillCommand::Train(args) => train::run(args),
         SkillCommand::Eval(args) => super::eval::cases::run(args),
+        SkillCommand::Cases(args) => cases::run(args),
         SkillCommand::Loads(args) => loads::run(args),
     }
 }

@@ -6,9 +6,12 @@ mod arms;
 mod cost;
 mod draft;
 mod ended;
+mod kept;
 mod outcome;
 pub(in crate::command) mod plan;
 mod previous;
+
+pub(in crate::command) use kept::outcomes_in;
 
 use super::against::{self, Earlier, Limits};
 use crate::args::skill::EvalSkillArgs;
@@ -54,7 +57,7 @@ pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
             agents.push(agent);
         }
     }
-    plan::check_budget(&args.common, None, args.budget)?;
+    agents.iter().try_for_each(|agent| plan::check_budget(&args.common, agent, None, args.budget))?;
     args.measurement.out.iter().try_for_each(|out| check_outside("--out", out))?;
     let skill = previous::delivered(&args.skill)?;
     if let Some(n) = args.draft {
@@ -78,13 +81,15 @@ pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
         return Ok(());
     }
     let (mut outcomes, mut broken, mut spent) = (Vec::new(), Vec::new(), Spent::default());
+    let mut shown = Vec::new();
     for mut planned in planned {
         // The caps hold for all agents together.
         let caps = &mut planned.loaded.config.budget;
         caps.calls = args.calls.map(|cap| cap.saturating_sub(spent.calls));
         caps.money = args.budget.map(|cap| (cap - spent.money).max(0.0));
-        let (outcome, of_agent) = of_agent(args, &planned, (&set, &arms), &mut spent)
+        let (outcome, of_agent, page) = of_agent(args, &planned, (&set, &arms), &mut spent)
             .map_err(|error| ended::worded(args, error))?;
+        shown.push(page);
         if !args.common.json {
             print_wrapped(&format!("{}\n", outcome.text()))?;
         }
@@ -93,6 +98,9 @@ pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
             1 => limit,
             _ => format!("{}: {limit}", planned.agent.title),
         }));
+    }
+    if let Some(out) = &args.measurement.out {
+        kept::write_page(out, &shown)?;
     }
     if args.common.json {
         print(&format!("{}\n", json!({"agents": outcomes, "broken_limits": broken})))?;
@@ -212,7 +220,7 @@ fn of_agent(
     planned: &Planned,
     (set, arms): (&CaseSet, &[Arm]),
     spent: &mut Spent,
-) -> crate::Result<(Outcome, Vec<String>)> {
+) -> crate::Result<(Outcome, Vec<String>, kept::OfAgent)> {
     let Planned { agent, loaded, earlier } = planned;
     let runs = usize::from(args.runs);
     let mut engine = Engine::new(loaded);
@@ -220,6 +228,7 @@ fn of_agent(
     let out = args.measurement.out.as_ref().map(|out| out.join(&agent.name));
     let is_quiet = args.common.quiet || args.common.json;
     let target = engine.model(skillrl::config::ModelRole::Target)?;
+    let model = target.id().to_string();
     let bench = Bench {
         loaded,
         engine: &engine,
@@ -270,8 +279,14 @@ fn of_agent(
     if let Some(out) = &out {
         write_files(out, &folder, &measured)?;
     }
+    let counting = counting.iter().map(|result| result.id.as_str()).collect();
+    let of_arms: Vec<_> = measured.iter().zip(arms.iter().map(|arm| arm.skill.hash())).collect();
+    let page = kept::OfAgent::new((&agent.title, &model), &of_arms, &counting);
     let outcome = Outcome { against, ..Outcome::of(&agent.name, runs, cases, &measured) };
-    Ok((outcome, broken))
+    if let Some(out) = &out {
+        kept::write_outcome(out, &outcome)?;
+    }
+    Ok((outcome, broken, page))
 }
 
 /// Writes what skill-creator's viewer opens.

@@ -1,0 +1,125 @@
+//! What is kept beside the arms of a measurement: its outcome, and a page with the runs of every case side by side.
+
+use super::arms::Measured;
+use super::outcome::Outcome;
+use serde_json::{Value, json};
+use skillrl::core::{Gate, ItemId, RolloutResult, SkillHash};
+use skillrl::envs::evals::checks_of;
+use skillrl::pipeline::records::StageTokens;
+use skillrl::pipeline::run_dir::atomic;
+use skillrl::reports::Matrix;
+use skillrl::reports::matrix::{CellResults, MatrixModel, MatrixSkill, reply_of, texts_of};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The outcome of an agent, in its directory: what `--json` prints of it, and its text.
+const OUTCOME_FILE: &str = "outcome.json";
+/// The page of all agents.
+const PAGE_FILE: &str = "report.html";
+
+/// Writes the outcome of an agent.
+pub(super) fn write_outcome(dir: &Path, outcome: &Outcome) -> crate::Result {
+    let kept = json!({"outcome": outcome, "text": outcome.text()});
+    atomic::write_json(&dir.join(OUTCOME_FILE), &kept).map_err(skillrl::Error::Pipeline)?;
+    Ok(())
+}
+
+/// The outcomes in a directory of measurements, by agent; empty for any other directory.
+pub(in crate::command) fn outcomes_in(dir: &Path) -> Vec<Value> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut folders: Vec<_> = entries.chain([dir.to_owned()]).collect();
+    folders.sort();
+    let read = |folder: &std::path::PathBuf| {
+        let bytes = skillrl::llm::regular_file::read(&folder.join(OUTCOME_FILE)).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    };
+    folders.iter().filter_map(read).collect()
+}
+
+/// An agent with its arms.
+pub(super) struct OfAgent {
+    pub(super) title: String,
+    pub(super) model: String,
+    pub(super) arms: Vec<(MatrixSkill, CellResults)>,
+    pub(super) runs: Vec<RolloutResult>,
+}
+
+impl OfAgent {
+    /// The arms on the cases that count.
+    pub(super) fn new(
+        (title, model): (&str, &str),
+        measured: &[(&Measured, SkillHash)],
+        counting: &BTreeSet<&str>,
+    ) -> Self {
+        let arms = measured.iter().map(|(arm, hash)| {
+            let skill = MatrixSkill { name: arm.title.clone(), hash: hash.clone() };
+            (skill, cell(arm, counting))
+        });
+        Self {
+            title: title.to_owned(),
+            model: model.to_owned(),
+            arms: arms.collect(),
+            runs: measured.iter().flat_map(|(arm, _)| arm.results.iter().cloned()).collect(),
+        }
+    }
+}
+
+/// Writes the page of all agents, whose arms are the same.
+pub(super) fn write_page(out: &Path, agents: &[OfAgent]) -> crate::Result {
+    let Some(first) = agents.first() else { return Ok(()) };
+    let models = agents
+        .iter()
+        .map(|agent| MatrixModel { name: agent.title.clone(), model: agent.model.clone() })
+        .collect();
+    let skills = first.arms.iter().map(|(skill, _)| skill.clone()).collect();
+    let cells: Vec<_> =
+        agents.iter().flat_map(|agent| agent.arms.iter().map(|(_, cell)| Ok(cell.clone()))).collect();
+    let texts = agents.iter().flat_map(|agent| &agent.runs);
+    let texts: BTreeMap<ItemId, _> = texts.map(|result| (result.id.clone(), texts_of(result))).collect();
+    let matrix = Matrix::of(("cases", Gate::default()), models, skills, &cells, &texts);
+    let path = out.join(PAGE_FILE);
+    skillrl::matrix::write_page(&matrix, &path)?;
+    Ok(())
+}
+
+/// An arm, with the share of its runs that pass as the score of a case.
+fn cell(arm: &Measured, counting: &BTreeSet<&str>) -> CellResults {
+    let mut of_case: BTreeMap<&ItemId, Vec<&RolloutResult>> = BTreeMap::new();
+    for result in arm.results.iter().filter(|result| counting.contains(result.id.as_str())) {
+        of_case.entry(&result.id).or_default().push(result);
+    }
+    let mut cell = CellResults::default();
+    let mut used = StageTokens::default();
+    for (id, runs) in of_case {
+        let n = runs.len().max(1) as f64;
+        let mean = |of: &dyn Fn(&RolloutResult) -> f64| runs.iter().map(|run| of(run)).sum::<f64>() / n;
+        let mut result = RolloutResult::new(id.clone(), mean(&|run| run.hard), mean(&|run| run.soft));
+        for run in &runs {
+            result.usage += run.usage;
+        }
+        used.calls += runs.len() as u64;
+        used.prompt_tokens = used.prompt_tokens.saturating_add(result.usage.input);
+        used.completion_tokens = used.completion_tokens.saturating_add(result.usage.output);
+        cell.replies.push(runs_text(&runs));
+        cell.results.push(result);
+    }
+    let costs: Vec<f64> =
+        arm.results.iter().filter_map(|result| result.extras.get("cost")?.as_f64()).collect();
+    cell.cost = (costs.len() == arm.results.len() && !costs.is_empty()).then(|| costs.iter().sum());
+    cell.used = used;
+    cell
+}
+
+/// What became of the runs of a case: those that pass, and of the last one its checks and its reply.
+fn runs_text(runs: &[&RolloutResult]) -> String {
+    let n_passed = runs.iter().filter(|run| run.is_success()).count();
+    let mut text = format!("{n_passed} of {} runs pass\n", runs.len());
+    let Some(last) = runs.last() else { return text };
+    for row in checks_of(last) {
+        let mark = if row.passed { "passed" } else { "failed" };
+        let _ = writeln!(text, "- {mark}: {}: {}", row.text, row.evidence);
+    }
+    let _ = write!(text, "\n{}", reply_of(last));
+    text
+}
