@@ -1,4 +1,4 @@
-//! The exit codes of `skillrl`; they are part of its interface and documented in `docs/running.md`.
+//! The exit codes of `skillrl`; they are part of its interface, and `--help` and `docs/running.md` show [`TABLE`].
 
 use skillrl::Failure;
 
@@ -32,6 +32,24 @@ pub(crate) const REGRESSED: u8 = 11;
 pub(crate) const DAMAGED: u8 = 12;
 /// The user stopped the run; the same command resumes it.
 pub(crate) const STOPPED: u8 = 130;
+
+/// Every code with its meaning.
+pub(crate) const TABLE: [(u8, &str); 14] = [
+    (SUCCESS, "success"),
+    (OTHER, "output cannot be written, or an error without its own code"),
+    (USAGE, "the command line, the configuration, a prompt, a skill or a bank is invalid"),
+    (DATA, "the data is invalid or cannot train anything, or sending was not confirmed"),
+    (PROVIDER_REFUSED, "a provider refuses until something is changed: key, quota, model name, request"),
+    (OUTAGE, "a temporary failure of a provider or the environment; the same command resumes"),
+    (RUN_DIR, "the directory of a run or a measurement cannot be used: locked, damaged, not writable"),
+    (OTHER_RUN, "the run directory contains a run with other settings"),
+    (BUDGET, "a cap is reached; with a higher cap the same command resumes"),
+    (DIVERGED, "replay mismatch: unrecorded call, or output files differ"),
+    (LINT, "`lint`, `skill check`: errors, or with `--strict` warnings"),
+    (REGRESSED, "`eval`, `skill eval`, `skill triggers`: a threshold was not met"),
+    (DAMAGED, "`check`: files of a run or a measurement are missing, empty or changed"),
+    (STOPPED, "stopped by the user; the same command resumes"),
+];
 
 /// The code for a kind of failure.
 pub(crate) fn of(failure: Failure) -> u8 {

@@ -76,6 +76,117 @@ impl Finding {
     }
 }
 
+/// A rule of the linter, as the documentation lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LintRule {
+    /// The name, which is that of its findings.
+    pub name: &'static str,
+    /// The severity of its findings, in words.
+    pub severity: &'static str,
+    /// What it finds.
+    pub about: &'static str,
+}
+
+const fn rule(name: &'static str, severity: &'static str, about: &'static str) -> LintRule {
+    LintRule { name, severity, about }
+}
+
+/// Every rule of a [`Finding`]; the last one is of a model that is asked, and not of [`lint`].
+pub const RULES: &[LintRule] = &[
+    rule(
+        "spec-front-matter",
+        "error",
+        "front matter that the specification does not allow, or that a byte-order mark hides",
+    ),
+    rule("spec-name", "error, warning", "a name that the specification does not allow"),
+    rule("spec-description", "error", "no description, or one that is too long"),
+    rule("spec-license", "error", "a `license` that is not text"),
+    rule("spec-compatibility", "error", "a `compatibility` that is not text, or too long"),
+    rule(
+        "spec-metadata",
+        "error, warning",
+        "`metadata` that is not a mapping; values that are not text are warnings",
+    ),
+    rule("spec-allowed-tools", "error", "`allowed-tools` that is not text"),
+    rule(
+        "spec-folder",
+        "error",
+        "a name that is not the folder's; composed and decomposed letters are the same",
+    ),
+    rule(
+        "spec-field",
+        "warning",
+        "a field that the specification does not know; its validator refuses it, some agents use it",
+    ),
+    rule(
+        "spec-yaml",
+        "warning",
+        "flow style (`[Read, Write]`), anchors, aliases, tags, and `---` within a line: its validator refuses them, or ends the front matter there",
+    ),
+    rule("spec-cut", "warning", "a value that ` #` cuts: what follows is a comment of YAML"),
+    rule(
+        "upload-tag",
+        "error; warning for a Markdown file",
+        "a tag such as `<name>` in name or description: Claude refuses the upload",
+    ),
+    rule(
+        "upload-name",
+        "error; warning for a Markdown file",
+        "a name with the word `anthropic` or `claude`: Claude refuses the upload",
+    ),
+    rule("description-when", "warning", "a description that does not say when to use the skill"),
+    rule("size-empty", "error", "no instructions"),
+    rule(
+        "size-body",
+        "warning",
+        "more than 5,000 tokens or 500 lines of instructions; about four letters are taken as a token",
+    ),
+    rule("size-reference", "warning", "more than 10,000 tokens in a reference file"),
+    rule(
+        "missing-file",
+        "warning",
+        "a path below `references/`, `scripts/` or `assets/` that does not exist",
+    ),
+    rule("unused-file", "warning", "a reference file that is never mentioned"),
+    rule(
+        "copied-answer",
+        "error",
+        "the answer of a training item: one of three words or 16 characters anywhere, a shorter one in a line with three rare words of its question",
+    ),
+    rule(
+        "copied-text",
+        "warning",
+        "eight words in a row of a training item; what many items share does not count",
+    ),
+    rule("secret-key", "error", "a key as known providers make them; a finding never shows what it found"),
+    rule("secret-private-key", "error", "a private key"),
+    rule(
+        "secret-value",
+        "warning",
+        "a value given to a password or key, also in an address, a header or a sentence",
+    ),
+    rule("secret-random", "warning", "32 or more characters that look random"),
+    rule(
+        "override-instructions",
+        "error",
+        "prompt injection: instructions to ignore other instructions, the task or the user, or to hide something from the user",
+    ),
+    rule(
+        "handing-out",
+        "warning",
+        "instructions to reveal a secret or to send data elsewhere; tags and marks of prompts; images that are fetched from elsewhere",
+    ),
+    rule("mixed-letters", "warning", "a word of Latin letters and of others that look like them"),
+    rule("hidden-comment", "note", "an HTML comment: agents read it, people who see the page do not"),
+    rule(
+        "hidden-characters",
+        "error, warning",
+        "tag characters and marks of direction are errors; zero-width characters and control characters are warnings",
+    ),
+    rule("contradiction", "warning", "two lines that contradict each other, if a model is asked for them"),
+];
+
 /// Which rules of the specification a skill is held to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form<'a> {

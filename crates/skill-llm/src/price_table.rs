@@ -59,6 +59,11 @@ pub fn priced_models(base_url: &str) -> impl Iterator<Item = &'static str> {
     rows.map(|(_, name, ..)| *name)
 }
 
+/// Every model with list prices.
+pub fn all_list_prices() -> impl Iterator<Item = (&'static str, ListPrices)> {
+    PRICES.iter().map(|&(_, model, input, cached, output)| (model, ListPrices { input, cached, output }))
+}
+
 /// True for the name itself, and for the name with a date behind it.
 fn is_build_of(model: &str, name: &str) -> bool {
     let Some(rest) = model.strip_prefix(name) else { return false };

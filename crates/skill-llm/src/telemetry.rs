@@ -23,6 +23,102 @@ pub const EMBEDDINGS: &str = "embeddings";
 /// The span around one request of a call.
 pub const ATTEMPT: &str = "attempt";
 
+/// A kind of span, for the documentation and for tests that hold spans to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SpanKind {
+    /// Its name here, such as [`RUN`].
+    pub name: &'static str,
+    /// The name under which a collector sees it, with capitals for what differs.
+    pub shown: &'static str,
+    /// What it is around.
+    pub about: &'static str,
+    /// Its attributes; one that does not apply is absent from a span.
+    pub attributes: &'static [&'static str],
+}
+
+const fn kind(
+    name: &'static str,
+    shown: &'static str,
+    about: &'static str,
+    attributes: &'static [&'static str],
+) -> SpanKind {
+    SpanKind { name, shown, about, attributes }
+}
+
+/// All kinds of spans, from the outermost to the innermost.
+pub const SPANS: &[SpanKind] = &[
+    kind(RUN, "run", "the work of one process on a run", &[RUN_NAME, RUN_ENV, RUN_STEPS]),
+    kind(STEP, "step N", "a step", &[STEP_NUMBER, STEP_EPOCH, STEP_ACTION, STEP_SCORE_BEFORE, STEP_SCORE]),
+    kind(
+        ROUND,
+        "round N",
+        "a round of a bank's training; round 0 is the distillation",
+        &[ROUND_NUMBER, ROUND_PROPOSED, ROUND_ADMITTED, ROUND_RETIRED, ROUND_ACTIVE, ROUND_SCORE],
+    ),
+    kind(
+        TRIAL,
+        "trial N",
+        "a trial of a bank's candidate",
+        &[
+            TRIAL_NUMBER,
+            TRIAL_SKILL,
+            TRIAL_TIER,
+            TRIAL_MAX_ROLLOUTS,
+            TRIAL_ROLLOUTS,
+            TRIAL_VERDICT,
+            TRIAL_DIFFERENCE,
+            TRIAL_E_VALUE,
+            TRIAL_P_VALUE,
+        ],
+    ),
+    kind(STAGE, "STAGE", "a stage, under its name", &[STAGE_NAME, STEP_NUMBER, STAGE_TOTAL]),
+    kind(
+        ROLLOUT,
+        "rollout",
+        "the work of the agent on an item; `is_recorded` if the journal already had it",
+        &[ROLLOUT_ITEM, ROLLOUT_DRAW, ROLLOUT_HARD, ROLLOUT_SOFT, ROLLOUT_RECORDED],
+    ),
+    kind(
+        CHAT,
+        "chat MODEL",
+        "a call",
+        &[
+            OPERATION,
+            PROVIDER,
+            REQUEST_MODEL,
+            REQUEST_TEMPERATURE,
+            REQUEST_TOP_P,
+            REQUEST_MAX_TOKENS,
+            REQUEST_SEED,
+            FINISH_REASONS,
+            INPUT_TOKENS,
+            CACHED_TOKENS,
+            OUTPUT_TOKENS,
+            ERROR_TYPE,
+            CALL_PLACE,
+            CALL_ATTEMPTS,
+        ],
+    ),
+    kind(
+        EMBEDDINGS,
+        "embeddings MODEL",
+        "a request of an embedding model",
+        &[
+            OPERATION,
+            PROVIDER,
+            REQUEST_MODEL,
+            EMBEDDING_TEXTS,
+            EMBEDDING_LENGTH,
+            INPUT_TOKENS,
+            ERROR_TYPE,
+            CALL_PLACE,
+            CALL_ATTEMPTS,
+        ],
+    ),
+    kind(ATTEMPT, "attempt", "one request of a call to a server or a program", &[ATTEMPT_NUMBER, ERROR_TYPE]),
+];
+
 /// What a span is called where that differs from its name here, such as `chat gpt-5`.
 pub const NAME: &str = "otel.name";
 /// On which side of a request a span stands.

@@ -39,7 +39,7 @@ mod start;
 mod tools;
 
 pub use error::McpError;
-pub use server::McpServer;
+pub use server::{McpServer, ToolSummary, tools};
 
 use std::path::PathBuf;
 

@@ -36,6 +36,27 @@ optimistic for the skill that was chosen by them (selection bias); rely on test 
 /// The most bytes of a message of the client; a longer one is dropped, and the log says so.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
+/// A tool, as the documentation lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ToolSummary {
+    /// Its name.
+    pub name: &'static str,
+    /// Its purpose.
+    pub title: &'static str,
+    /// `reads`, `changes` a run, or `spends`; without the last two with [`McpOptions::is_read_only`].
+    pub effect: &'static str,
+}
+
+/// Every tool, in the order in which clients see them.
+pub fn tools() -> impl Iterator<Item = ToolSummary> {
+    Kind::ALL.iter().map(|kind| ToolSummary {
+        name: kind.as_str(),
+        title: kind.title(),
+        effect: kind.effect().as_str(),
+    })
+}
+
 /// A server of the Model Context Protocol.
 #[derive(Clone)]
 pub struct McpServer {

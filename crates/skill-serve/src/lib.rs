@@ -40,6 +40,7 @@ mod report;
 mod routes;
 
 pub use error::ServeError;
+pub use metrics::{MetricFamily, metric_families};
 pub use skill_http_server::access::{AccessError, Token};
 
 use report::Reports;

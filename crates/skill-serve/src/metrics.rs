@@ -13,23 +13,26 @@ type Family = (&'static str, &'static str, &'static str, fn(&Row) -> Vec<(String
 
 #[expect(clippy::cast_precision_loss, reason = "the format has floating-point numbers alone")]
 const FAMILIES: &[Family] = &[
-    ("skillrl_run_info", "gauge", "One for each run, with its state and environment.", |run| {
+    ("skillrl_run_info", "gauge", "1 per run, with its state and environment as labels.", |run| {
         let labels = format!("state=\"{}\",env=\"{}\"", run.state.as_str(), escaped(&run.files.env));
         vec![(labels, 1.0)]
     }),
-    ("skillrl_run_changed_timestamp_seconds", "gauge", "When a file of the run changed last.", |run| {
-        plain(run.changed_unix_ms as f64 / 1_000.0)
-    }),
-    ("skillrl_run_steps_total", "counter", "Finished steps; of a bank's run its rounds.", |run| {
+    (
+        "skillrl_run_changed_timestamp_seconds",
+        "gauge",
+        "Time of the last change of a file of the run.",
+        |run| plain(run.changed_unix_ms as f64 / 1_000.0),
+    ),
+    ("skillrl_run_steps_total", "counter", "Finished steps, rounds of a bank or iterations.", |run| {
         of_files(run, |row| Some(f64::from(row.files.n_steps)))
     }),
-    ("skillrl_run_steps_planned", "gauge", "Steps of the whole run.", |run| {
+    ("skillrl_run_steps_planned", "gauge", "Planned steps of the whole run.", |run| {
         of_files(run, |row| row.files.total_steps.map(f64::from))
     }),
     (
         "skillrl_run_candidates_total",
         "counter",
-        "Candidates of finished steps by what became of them.",
+        "Candidates of finished steps by outcome: accepted, rejected, skipped.",
         |run| {
             let files = &run.files;
             let counts = [
@@ -46,7 +49,7 @@ const FAMILIES: &[Family] = &[
     (
         "skillrl_run_proposals",
         "gauge",
-        "Proposals of a planned search; each count is a part of the one before: made, fixed, taken, accepted.",
+        "Proposals of a planned search by state: made, fixed (solved the tasks they came from), taken, accepted.",
         |run| {
             let Some(proposals) = &run.files.proposals else { return Vec::new() };
             let counts = [
@@ -61,7 +64,7 @@ const FAMILIES: &[Family] = &[
     (
         "skillrl_run_score",
         "gauge",
-        "Scores: the gate's on the validation split, the strict one on the test split.",
+        "Scores by split (selection: of the gate; test: strict) and skill (first, current, best).",
         |run| {
             let files = &run.files;
             // The best bank is the last one: nothing goes back to an earlier one.
@@ -81,7 +84,7 @@ const FAMILIES: &[Family] = &[
     ("skillrl_run_rounds_total", "counter", "Finished rounds of a bank's training.", |run| {
         of_bank(run, |bank| bank.last_round.map(f64::from))
     }),
-    ("skillrl_run_skills", "gauge", "Skills of a bank by state.", |run| {
+    ("skillrl_run_skills", "gauge", "Skills of a bank by state: active, waiting, retired.", |run| {
         let Some(bank) = &run.files.bank else { return Vec::new() };
         let counts = [
             ("active", bank.skills.active),
@@ -93,51 +96,58 @@ const FAMILIES: &[Family] = &[
     ("skillrl_run_skills_unmeasured", "gauge", "Active skills of a bank that were never measured.", |run| {
         of_bank(run, |bank| Some(bank.skills.unmeasured as f64))
     }),
-    ("skillrl_run_skills_pinned", "gauge", "Skills of a bank that a person has pinned.", |run| {
+    ("skillrl_run_skills_pinned", "gauge", "Pinned skills of a bank.", |run| {
         of_bank(run, |bank| Some(bank.skills.pinned as f64))
     }),
-    ("skillrl_run_trials_total", "counter", "Trials of a bank's candidates by verdict.", |run| {
-        let Some(bank) = &run.files.bank else { return Vec::new() };
-        let counts = [
-            ("admitted", bank.trials.admitted),
-            ("rejected", bank.trials.rejected),
-            ("undecided", bank.trials.undecided),
-        ];
-        counts.map(|(verdict, n)| (format!("verdict=\"{verdict}\""), n as f64)).to_vec()
-    }),
+    (
+        "skillrl_run_trials_total",
+        "counter",
+        "Trials of a bank's candidates by verdict: admitted, rejected, undecided.",
+        |run| {
+            let Some(bank) = &run.files.bank else { return Vec::new() };
+            let counts = [
+                ("admitted", bank.trials.admitted),
+                ("rejected", bank.trials.rejected),
+                ("undecided", bank.trials.undecided),
+            ];
+            counts.map(|(verdict, n)| (format!("verdict=\"{verdict}\""), n as f64)).to_vec()
+        },
+    ),
     ("skillrl_run_trial_rollouts_total", "counter", "Rollouts of the trials of finished rounds.", |run| {
         of_bank(run, |bank| Some(bank.trial_rollouts as f64))
     }),
-    ("skillrl_run_loss", "gauge", "Losses of a run that fine-tunes, in nats per learnt token.", |run| {
-        let Some(sft) = &run.files.sft else { return Vec::new() };
-        let losses = [("train", sft.loss), ("validation", sft.validation_loss)];
-        losses.into_iter().filter_map(|(part, loss)| Some((format!("part=\"{part}\""), loss?))).collect()
-    }),
-    ("skillrl_run_learning_rate", "gauge", "The learning rate of the last step of fine-tuning.", |run| {
+    (
+        "skillrl_run_loss",
+        "gauge",
+        "Losses of fine-tuning by part (train, validation), in nats per trained token.",
+        |run| {
+            let Some(sft) = &run.files.sft else { return Vec::new() };
+            let losses = [("train", sft.loss), ("validation", sft.validation_loss)];
+            losses.into_iter().filter_map(|(part, loss)| Some((format!("part=\"{part}\""), loss?))).collect()
+        },
+    ),
+    ("skillrl_run_learning_rate", "gauge", "Learning rate of the last step of fine-tuning.", |run| {
         of_sft(run, |sft| sft.learning_rate)
     }),
-    ("skillrl_run_grad_norm", "gauge", "The norm of the last step's gradient, before clipping.", |run| {
+    ("skillrl_run_grad_norm", "gauge", "Gradient norm of the last step, before clipping.", |run| {
         of_weights(run, |sft| sft.grad_norm, |rl| rl.grad_norm)
     }),
     (
         "skillrl_run_tokens_per_second",
         "gauge",
-        "Tokens per second of the last step: of fine-tuning those that were trained on, of reinforcement learning those that were sampled.",
+        "Tokens per second of the last step: trained in fine-tuning, sampled in reinforcement learning.",
         |run| of_weights(run, |sft| sft.tokens_per_second, |rl| rl.tokens_per_second),
     ),
-    ("skillrl_run_trained_tokens_total", "counter", "Tokens that were trained on.", |run| {
+    ("skillrl_run_trained_tokens_total", "counter", "Tokens trained on.", |run| {
         of_weights(run, |sft| Some(sft.tokens as f64), |rl| Some(rl.tokens as f64))
     }),
-    (
-        "skillrl_run_peak_memory_bytes",
-        "gauge",
-        "The most memory that a process of fine-tuning used.",
-        |run| of_sft(run, |sft| sft.peak_memory.map(|bytes| bytes as f64)),
-    ),
+    ("skillrl_run_peak_memory_bytes", "gauge", "Peak memory of a process of fine-tuning.", |run| {
+        of_sft(run, |sft| sft.peak_memory.map(|bytes| bytes as f64))
+    }),
     (
         "skillrl_run_games",
         "gauge",
-        "Games of the last measurement of a model whose weights are trained.",
+        "Episodes of the last evaluation of trained weights, by what: won, played.",
         |run| {
             let of_sft = || run.files.sft.as_ref().and_then(|sft| sft.games);
             let of_rl = || run.files.rl.as_ref().and_then(|rl| rl.games);
@@ -146,31 +156,34 @@ const FAMILIES: &[Family] = &[
             counts.map(|(what, n)| (format!("what=\"{what}\""), n as f64)).to_vec()
         },
     ),
-    ("skillrl_run_episodes", "gauge", "Episodes of the last iteration by type of task.", |run| {
-        let Some(rl) = &run.files.rl else { return Vec::new() };
-        let counts = rl.by_task_type.iter().flat_map(|(task_type, [won, played])| {
-            [("won", won), ("played", played)]
-                .map(|(what, n)| (format!("task_type=\"{}\",what=\"{what}\"", escaped(task_type)), *n as f64))
-        });
-        counts.collect()
-    }),
-    ("skillrl_run_sign", "gauge", "One for each sign of a failing run that holds now.", |run| {
+    (
+        "skillrl_run_episodes",
+        "gauge",
+        "Episodes of the last iteration by task_type and what: won, played.",
+        |run| {
+            let Some(rl) = &run.files.rl else { return Vec::new() };
+            let counts = rl.by_task_type.iter().flat_map(|(task_type, [won, played])| {
+                [("won", won), ("played", played)].map(|(what, n)| {
+                    (format!("task_type=\"{}\",what=\"{what}\"", escaped(task_type)), *n as f64)
+                })
+            });
+            counts.collect()
+        },
+    ),
+    ("skillrl_run_sign", "gauge", "1 for each training diagnostic that holds now, by sign.", |run| {
         let signs = run.files.rl.iter().flat_map(|rl| &rl.signs);
         signs.map(|found| (format!("sign=\"{}\"", found.sign.as_str()), 1.0)).collect()
     }),
-    ("skillrl_run_sampled_tokens_total", "counter", "Tokens that a policy sampled in training.", |run| {
+    ("skillrl_run_sampled_tokens_total", "counter", "Tokens sampled in training.", |run| {
         of_rl(run, |rl| Some(rl.sampled_tokens as f64))
     }),
-    (
-        "skillrl_run_calls_total",
-        "counter",
-        "Calls of finished steps and evaluations that were answered.",
-        |run| of_files(run, |row| Some(row.files.used.calls as f64)),
-    ),
+    ("skillrl_run_calls_total", "counter", "Answered calls of finished steps and evaluations.", |run| {
+        of_files(run, |row| Some(row.files.used.calls as f64))
+    }),
     (
         "skillrl_run_tokens_total",
         "counter",
-        "Tokens of these calls; those of the prompt hold the cached ones.",
+        "Tokens of these calls by kind: prompt (cached ones included), cached, reply.",
         |run| {
             let used = &run.files.used;
             let kinds = [
@@ -187,44 +200,46 @@ const FAMILIES: &[Family] = &[
     (
         "skillrl_run_money_total",
         "counter",
-        "What the requests of the run cost, by the prices of the configuration.",
+        "Cost of the requests, by the prices of the configuration.",
         |run| of_spent(run, |spent| spent.money),
     ),
     (
         "skillrl_run_spent_requests_total",
         "counter",
-        "Requests that were sent, retries and cancelled calls too.",
+        "Requests sent, including retries and cancelled calls.",
         |run| of_spent(run, |spent| Some(spent.requests as f64)),
     ),
     ("skillrl_run_spent_tokens_total", "counter", "Tokens of these requests, prompts and replies.", |run| {
         of_spent(run, |spent| Some(spent.tokens as f64))
     }),
-    ("skillrl_run_spent_money_total", "counter", "What these requests cost.", |run| {
+    ("skillrl_run_spent_money_total", "counter", "Cost of these requests.", |run| {
         of_spent(run, |spent| spent.money)
     }),
-    ("skillrl_run_spent_seconds_total", "counter", "How long processes have worked on the run.", |run| {
+    ("skillrl_run_spent_seconds_total", "counter", "Seconds that processes have worked on the run.", |run| {
         of_spent(run, |spent| Some(spent.seconds))
     }),
-    ("skillrl_run_cap", "gauge", "Caps of the configuration file on what is spent.", |run| {
-        let Some(caps) = run.spent.as_ref().map(|spent| spent.caps) else { return Vec::new() };
-        let caps = [
-            ("requests", caps.calls.map(|cap| cap as f64)),
-            ("tokens", caps.tokens.map(|cap| cap as f64)),
-            ("money", caps.money),
-            ("seconds", caps.time_s),
-        ];
-        caps.into_iter().filter_map(|(what, cap)| Some((format!("what=\"{what}\""), cap?))).collect()
-    }),
     (
-        "skillrl_run_worker_slots",
+        "skillrl_run_cap",
         "gauge",
-        "Rollouts that a worker on another machine makes at a time.",
-        |run| of_workers(run, |worker| f64::from(worker.slots)),
+        "Caps of the configuration by what: requests, tokens, money, seconds.",
+        |run| {
+            let Some(caps) = run.spent.as_ref().map(|spent| spent.caps) else { return Vec::new() };
+            let caps = [
+                ("requests", caps.calls.map(|cap| cap as f64)),
+                ("tokens", caps.tokens.map(|cap| cap as f64)),
+                ("money", caps.money),
+                ("seconds", caps.time_s),
+            ];
+            caps.into_iter().filter_map(|(what, cap)| Some((format!("what=\"{what}\""), cap?))).collect()
+        },
     ),
-    ("skillrl_run_worker_rollouts", "gauge", "Rollouts that a worker makes now.", |run| {
+    ("skillrl_run_worker_slots", "gauge", "Concurrent rollouts of a worker on another machine.", |run| {
+        of_workers(run, |worker| f64::from(worker.slots))
+    }),
+    ("skillrl_run_worker_rollouts", "gauge", "Rollouts in flight on a worker.", |run| {
         of_workers(run, |worker| worker.doing.len() as f64)
     }),
-    ("skillrl_run_worker_seen_seconds", "gauge", "Seconds since a worker was heard of.", |run| {
+    ("skillrl_run_worker_seen_seconds", "gauge", "Seconds since the last message of a worker.", |run| {
         of_workers(run, |worker| worker.seen_seconds_ago as f64)
     }),
 ];
@@ -268,6 +283,27 @@ fn of_weights(
 
 fn of_spent(run: &Row, value: fn(&Spent) -> Option<f64>) -> Vec<(String, f64)> {
     run.spent.as_ref().and_then(value).map(plain).unwrap_or_default()
+}
+
+/// A family of metrics, as the documentation lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MetricFamily {
+    /// Its name.
+    pub name: &'static str,
+    /// `gauge` or `counter`.
+    pub kind: &'static str,
+    /// Its definition, as a sentence.
+    pub about: &'static str,
+}
+
+/// Every family of `GET /metrics`, in its order.
+pub fn metric_families() -> impl Iterator<Item = MetricFamily> {
+    let of_runs = FAMILIES.iter().map(|&(name, kind, about, _)| MetricFamily { name, kind, about });
+    let of_weights = RL_METRICS
+        .iter()
+        .filter_map(|metric| Some(MetricFamily { name: metric.family?, kind: "gauge", about: metric.about }));
+    of_runs.chain(of_weights)
 }
 
 /// All metrics.

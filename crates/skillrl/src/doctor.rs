@@ -104,6 +104,36 @@ skill_core::named_enum! {
     }
 }
 
+impl Check {
+    /// The reasons for a warning or an error.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Configuration => "a key, a value or a path is wrong",
+            Self::Run => "the run directory cannot be created or used, or contains a run with other settings",
+            Self::Data => "the data does not load, or a split is empty",
+            Self::Programs => "the sandbox for programs of a model does not work on this machine",
+            Self::Splits => "an id occurs twice; items of two splits have the same input",
+            Self::Answerable => "the prompt lacks the choices, the labels or the form of the answer",
+            Self::Labels => "labels are misspelled, contradict each other, or are missing in a split",
+            Self::Selection => "the validation split cannot detect the expected gain",
+            Self::Skill => "the skill cannot be read, or is longer than `train.max_skill_tokens`",
+            Self::Prompts => "a prompt template does not render",
+            Self::Decisions => "fewer than ten decisions are planned",
+            Self::Cost => {
+                "a cap is below the cheapest possible run; one model has a price and another has none; \
+                 replies have no limit"
+            }
+            Self::Training => "this machine cannot fine-tune the target",
+            Self::Broker => "the NATS server does not answer, or has no workers",
+            Self::Key => "the API key is missing or refused",
+            Self::Endpoint => "the server or the program does not answer",
+            Self::Model => "the model is not in the server's list",
+            Self::Answer => "the reply is missing, empty or truncated",
+            Self::Schema => "the optimizer's reply cannot be read as edits",
+        }
+    }
+}
+
 skill_core::named_enum! {
     /// How something is.
     #[derive(PartialOrd, Ord)]

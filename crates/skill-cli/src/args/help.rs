@@ -1,28 +1,17 @@
 //! Help: the commands in groups, those that have another name today, and the help of one command.
 
 use super::Cli;
+use crate::exit_code;
 use clap::{Args, Command, CommandFactory as _};
 use std::fmt::Write as _;
 
-/// The codes of [`crate::exit_code`], for people.
-const EXIT_CODES: &str = "\
-Exit codes:
-  0    done
-  1    anything without a code of its own
-  2    the command line, the configuration, a prompt or a skill file is wrong
-  3    the data is invalid or cannot train anything, or sending was not confirmed
-  4    a provider will not answer until something is changed: key, quota, model, request
-  5    a provider or the environment failed for now; rerun the same command to resume
-  6    the directory of a run or of a measurement cannot be used
-  7    the run directory holds a run of other settings
-  8    a cap of the run is reached; rerun with a higher cap to resume
-  9    a replay made a call that is not in its recording, or came to other files
-  10   the skill that was checked has errors, or with --strict warnings
-  11   `eval`, `skill triggers`: --fail-on-drop, --max-drop, --min-score or --min-recall is not kept
-  12   `check`: files of the run or measurement are missing, empty or changed
-  130  stopped by the user; rerun the same command to resume
+const LOG_VARIABLE: &str = "Environment: SKILLRL_LOG is a filter for the log, such as skill_llm=debug.";
 
-Environment: SKILLRL_LOG is a filter for the log, such as skill_llm=debug.";
+/// The codes of [`exit_code::TABLE`], for people.
+fn exit_codes() -> String {
+    let rows = exit_code::TABLE.map(|(code, meaning)| format!("  {code:<4} {meaning}\n"));
+    format!("Exit codes:\n{}\n{LOG_VARIABLE}", rows.concat())
+}
 
 /// The groups of `skillrl --help`; `-h` shows the first [`SHORT_GROUPS`] of them.
 const GROUPS: [(&str, &[&str]); 7] = [
@@ -88,8 +77,9 @@ pub(crate) fn grouped(shown: Shown) -> Command {
     let more = "More commands: `skillrl help all`. Exit codes: `skillrl --help`.";
     let short = format!("{}\n{more}", described(&root, &GROUPS, SHORT_GROUPS, shown));
     let long = format!(
-        "{}\nEvery command: `skillrl help all`; one: `skillrl help COMMAND`.\n\n{EXIT_CODES}",
-        described(&root, &GROUPS, GROUPS.len(), shown)
+        "{}\nEvery command: `skillrl help all`; one: `skillrl help COMMAND`.\n\n{}",
+        described(&root, &GROUPS, GROUPS.len(), shown),
+        exit_codes()
     );
     let template = "{about}\n\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}\n";
     root.help_template(template).after_help(short).after_long_help(long)

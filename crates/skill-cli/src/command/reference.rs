@@ -1,5 +1,7 @@
-//! The pages of the documentation that are made from the program: every command, every key, every variable, and the
-//! schema.
+//! The pages of the documentation that are made from the program: every command, every key, every variable, the
+//! schema, and tables within other pages.
+
+mod tables;
 
 use crate::args::{Shown, grouped};
 use clap::Command;
@@ -11,6 +13,7 @@ use std::path::Path;
 const WIDTH: usize = 100;
 
 /// Writes the schema into a directory, and the pages into the directory `reference` there; what is there is replaced.
+/// So are the tables in the pages that are there.
 pub(crate) fn write(dir: &Path) -> crate::Result {
     let schema = schema_text();
     super::write_files(dir, [("skillrl.schema.json", schema.as_str())], true)?;
@@ -20,6 +23,12 @@ pub(crate) fn write(dir: &Path) -> crate::Result {
         .into_iter()
         .chain(configuration.iter().map(|page| (page.path.as_str(), page.text.as_str())));
     super::write_files(&dir.join("reference"), files, true)?;
+    for table in tables::tables() {
+        let path = dir.join(table.page);
+        // Elsewhere than in the repository there are no pages written by hand.
+        let Ok(page) = std::fs::read_to_string(&path) else { continue };
+        super::write_files(dir, [(table.page, table.put(&page)?.as_str())], true)?;
+    }
     Ok(())
 }
 

@@ -29,6 +29,7 @@ mod markdown;
 mod mentions;
 mod sandbox;
 mod shown;
+mod spans;
 
 use markdown::{Block, Command, Page, Part, pages, root};
 use sandbox::{Sandbox, stranger};

@@ -4,7 +4,7 @@
 
 use skill_core::SkillPackage;
 use skill_core::carried::CarriedFile;
-use skill_core::lint::{Form, TrainingText, lint};
+use skill_core::lint::{Form, RULES, TrainingText, lint};
 use std::collections::BTreeMap;
 
 fn found(package: &SkillPackage, form: Form<'_>, training: &[TrainingText]) -> Vec<String> {
@@ -12,6 +12,8 @@ fn found(package: &SkillPackage, form: Form<'_>, training: &[TrainingText]) -> V
         .into_iter()
         .map(|finding| {
             assert!(!finding.advice.is_empty());
+            let rule = RULES.iter().find(|rule| rule.name == finding.rule).expect(&finding.rule);
+            assert!(rule.severity.contains(finding.severity.as_str()), "{finding:?}");
             format!("{} {}:{} {}", finding.severity.as_str(), finding.file, finding.line, finding.rule)
         })
         .collect()
@@ -498,4 +500,24 @@ fn what_claude_refuses_to_take_is_named() {
     assert_eq!(document(tagged), ["warning SKILL.md:2 upload-name", "warning SKILL.md:3 upload-tag"]);
     let body = "# T\n\n- Answer in <b>bold</b>, as Claude does.\n";
     assert!(document(body).is_empty());
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test may read the sources")]
+fn every_rule_of_the_table_is_made_somewhere() {
+    let mut sources = String::new();
+    for dir in ["src/lint", "src/package"] {
+        let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(dir);
+        for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
+            if entry.path().is_file() {
+                sources.push_str(&std::fs::read_to_string(entry.path()).unwrap());
+            }
+        }
+    }
+    // The last one is of a model that is asked.
+    let (contradiction, ours) = RULES.split_last().unwrap();
+    assert_eq!(contradiction.name, "contradiction");
+    for rule in ours {
+        assert!(sources.contains(&format!("\"{}\"", rule.name)), "{}", rule.name);
+    }
 }

@@ -5,7 +5,6 @@ use crate::error::{LlmError, wrong};
 use crate::http::{self, Server, check_model, is_https_at};
 use crate::reasoning::{self, EffortField, Reasoning, ThinkingField};
 use crate::secret::ApiKey;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The host where `max_tokens` has given way to `max_completion_tokens`.
@@ -56,19 +55,20 @@ skill_core::named_enum! {
     }
 }
 
-/// How a response schema is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ResponseFormat {
-    /// The schema itself, strictly.
-    #[default]
-    JsonSchema,
-    /// The schema inside a `json_object` format, as llama.cpp's servers and some others take it.
-    JsonObjectSchema,
-    /// Any JSON object, for servers that take no schema.
-    JsonObject,
-    /// Not at all: the prompt alone asks for it.
-    Off,
+skill_core::named_enum! {
+    /// How a response schema is asked for.
+    #[derive(Default)]
+    pub enum ResponseFormat {
+        /// The schema itself, strictly.
+        #[default]
+        JsonSchema = "json_schema",
+        /// The schema inside a `json_object` format, as llama.cpp's servers and some others take it.
+        JsonObjectSchema = "json_object_schema",
+        /// Any JSON object, for servers that take no schema.
+        JsonObject = "json_object",
+        /// Not at all: the prompt alone asks for it.
+        Off = "off",
+    }
 }
 
 /// How to reach a model that speaks the Chat Completions dialect.

@@ -43,24 +43,49 @@ skill_core::named_enum! {
     }
 }
 
+skill_core::named_enum! {
+    /// What a tool does to runs.
+    pub(crate) enum Effect {
+        Reads = "reads",
+        Changes = "changes",
+        /// Calls of models, which cost money.
+        Spends = "spends",
+    }
+}
+
 impl Kind {
     /// Whether it changes nothing.
     pub(crate) fn is_read_only(self) -> bool {
-        !matches!(self, Self::StartRun | Self::StopRun)
+        self.effect() == Effect::Reads
     }
 
-    fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::ListConfigurations => "Configurations that can be trained",
-            Self::EstimateRun => "What a run will take",
-            Self::StartRun => "Start or resume a run",
-            Self::ListRuns => "Runs",
-            Self::CompareRuns => "Runs beside each other",
+            Self::EstimateRun => "Estimate of calls, tokens and cost",
+            Self::StartRun => "Start or resume the run of a configuration",
+            Self::ListRuns => "List of runs",
+            Self::CompareRuns => "Comparison of runs",
             Self::ReadRun => "Results of a run",
-            Self::FollowRun => "Wait for news of a run",
-            Self::StopRun => "Stop a run after its step",
-            Self::ReadSkill => "A skill of a run",
-            Self::ReadTrajectories => "What the agent did",
+            Self::FollowRun => "Wait for events of a run",
+            Self::StopRun => "Stop a run after the current step, or take that back",
+            Self::ReadSkill => "Skill of a run",
+            Self::ReadTrajectories => "Trajectories of single items",
+        }
+    }
+
+    pub(crate) fn effect(self) -> Effect {
+        match self {
+            Self::StartRun => Effect::Spends,
+            Self::StopRun => Effect::Changes,
+            Self::ListConfigurations
+            | Self::EstimateRun
+            | Self::ListRuns
+            | Self::CompareRuns
+            | Self::ReadRun
+            | Self::FollowRun
+            | Self::ReadSkill
+            | Self::ReadTrajectories => Effect::Reads,
         }
     }
 

@@ -88,7 +88,7 @@ fn trained(row: &RlRow, value: fn(&RlIteration) -> Option<f64>) -> Option<f64> {
 pub const RL_METRICS: &[RlMetric] = &[
     metric(
         "return",
-        "Scores of sampled episodes, less penalties.",
+        "Mean score of sampled episodes, less penalties.",
         "train/return",
         Digits::Plain(3),
         |row| Some(row.record.reward),
@@ -153,7 +153,7 @@ pub const RL_METRICS: &[RlMetric] = &[
     .family("skillrl_run_reply_tokens"),
     metric(
         "invalid actions",
-        "Mean number of an episode.",
+        "Mean number of invalid actions of an episode.",
         "train/invalid_actions",
         Digits::Plain(2),
         |row| Some(row.invalid_actions),
