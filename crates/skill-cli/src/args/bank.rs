@@ -6,29 +6,29 @@ use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BankCommand {
-    /// Writes episodes of an environment to a file, for `skillrl bank distill` and other programs.
+    /// Write episodes of an environment to a file, for `skillrl bank distill` and other programs.
     Collect(CollectArgs),
-    /// Has a teacher turn episodes into a bank of skills.
+    /// Have a teacher turn episodes into a bank of skills.
     Distill(DistillArgs),
-    /// Lists the skills of a bank by tier, or shows everything that is known about one.
+    /// List the skills of a bank by tier, or show everything that is known about one.
     Show(BankShowArgs),
-    /// Lists what happened to a bank, event by event.
+    /// List what happened to a bank, event by event.
     Log(BankLogArgs),
-    /// Shows what changed between two banks, or between two versions of a skill.
+    /// Show what changed between two banks, or between two versions of a skill.
     Diff(BankDiffArgs),
-    /// Shows the origin of each skill: source, round, tasks and trajectories, teacher, parents.
+    /// Show the origin of each skill: source, round, tasks and trajectories, teacher, parents.
     Blame(BankBlameArgs),
-    /// Keeps skills as they are: no run retires or revises them from then on.
+    /// Keep skills as they are: no run retires or revises them from then on.
     Pin(BankSkillsArgs),
     /// Lets runs change pinned skills again.
     Unpin(BankSkillsArgs),
-    /// Takes skills out of use; agents are no longer shown them, and they can be restored.
+    /// Take skills out of use; agents are no longer shown them, and they can be restored.
     Retire(BankSkillsArgs),
-    /// Puts retired skills back into use, under their ids.
+    /// Put retired skills back into use, under their ids.
     Restore(BankSkillsArgs),
-    /// Makes a bank of a file of the SkillRL paper or of krill; nothing is measured by it.
+    /// Make a bank of a file of the SkillRL paper or of krill; nothing is measured by it.
     Import(BankImportArgs),
-    /// Writes the active skills of a bank for another program.
+    /// Write the active skills of a bank for another program.
     Export(BankExportArgs),
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct BankShowArgs {
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
 
-    /// Shows what a task with this goal would be shown, and why; nothing is sent.
+    /// Show what a task with this goal would be shown, and why; nothing is sent.
     #[arg(long, value_name = "TEXT", conflicts_with = "id")]
     pub(crate) goal: Option<String>,
 
@@ -56,7 +56,7 @@ pub(crate) struct BankShowArgs {
     #[arg(long, value_name = "TYPE", requires = "goal")]
     pub(crate) task_type: Option<String>,
 
-    /// Shows what this item of the configuration's tasks would be shown, and why; nothing is sent.
+    /// Show what this item of the configuration's tasks would be shown, and why; nothing is sent.
     #[arg(long, value_name = "ID", requires = "config", conflicts_with_all = ["id", "goal"])]
     pub(crate) item: Option<String>,
 
@@ -64,7 +64,7 @@ pub(crate) struct BankShowArgs {
     #[arg(long, value_name = "FILE", requires = "item")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Prints one JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -74,7 +74,7 @@ pub(crate) struct BankLogArgs {
     #[command(flatten)]
     pub(crate) bank: BankArg,
 
-    /// Prints the events as they are in the log, one JSON object per line.
+    /// Print the events as they are in the log, one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -85,7 +85,7 @@ pub(crate) struct BankDiffArgs {
     #[arg(value_name = "BANK")]
     pub(crate) bank: PathBuf,
 
-    /// The later bank; or, with a second version behind it, the first version of a skill, such as `gen_003@1`.
+    /// The later bank, or the first of two versions of a skill, such as `gen_003@1`.
     #[arg(value_name = "OTHER|VERSION")]
     pub(crate) other: String,
 
@@ -93,7 +93,7 @@ pub(crate) struct BankDiffArgs {
     #[arg(value_name = "VERSION")]
     pub(crate) to: Option<String>,
 
-    /// Prints one JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -107,7 +107,7 @@ pub(crate) struct BankBlameArgs {
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
 
-    /// Prints one JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -118,7 +118,9 @@ pub(crate) struct BankSkillsArgs {
     #[arg(value_name = "BANK")]
     pub(crate) bank: PathBuf,
 
-    /// The skills, all or none of which are changed; `retire` and `restore` take versions too, such as `gen_003@1`.
+    /// The skills; all or none of them are changed.
+    ///
+    /// `retire` and `restore` take versions too, such as `gen_003@1`.
     #[arg(value_name = "ID", required = true)]
     pub(crate) ids: Vec<String>,
 }
@@ -133,11 +135,13 @@ pub(crate) struct BankImportArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
 
-    /// How the skills enter the bank. A run that starts from candidates tries them; active skills it takes as they are.
+    /// How the skills enter the bank.
+    ///
+    /// A run that starts from candidates tries them; active skills it takes as they are.
     #[arg(long, value_enum, default_value = "unmeasured")]
     pub(crate) admit: AdmitChoice,
 
-    /// Prints one JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -155,7 +159,7 @@ pub(crate) struct BankExportArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) out: PathBuf,
 
-    /// Prints one JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }

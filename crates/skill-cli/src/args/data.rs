@@ -19,7 +19,8 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
     pub(crate) input: Vec<String>,
 
-    /// The model that does the tasks and proposes edits, such as `gpt-5-mini`, `anthropic/claude-haiku-4-5` or a GGUF file.
+    /// Model for tasks and edits: `gpt-5-mini`, `anthropic/claude-haiku-4-5`, a GGUF file.
+    ///
     /// `eval` takes several, with commas between them, and with a configuration too.
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
@@ -36,7 +37,7 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
 
-    /// What a good answer is, as a text or a file: a judge model grades by it, and right answers are not needed.
+    /// Rubric, as a text or a file: a judge model grades by it, without right answers.
     #[arg(long, value_name = "TEXT|FILE")]
     pub(crate) rubric: Option<String>,
 
@@ -52,11 +53,11 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "IN,OUT")]
     pub(crate) price: Option<Price>,
 
-    /// Counts a label as another one, such as the misspelling in `Biling=Billing`; may be given more than once.
+    /// Count a label as another one, such as `Biling=Billing`; may be given more than once.
     #[arg(long = "label", value_name = "FROM=TO")]
     pub(crate) labels: Vec<String>,
 
-    /// Keeps labels apart that differ in case and blanks alone.
+    /// Keep labels apart that differ in case and blanks alone.
     #[arg(long)]
     pub(crate) keep_labels: bool,
 }

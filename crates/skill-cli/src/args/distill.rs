@@ -14,13 +14,15 @@ pub(crate) struct CollectArgs {
     #[command(flatten)]
     pub(crate) config: StartArgs,
 
-    /// The file to write: one episode per line, as JSON; a name that ends in `.json` gets krill's list. The calls are kept
-    /// beside it, and the same command resumes after it was stopped.
+    /// The file to write: one episode per line, as JSON; a name that ends in `.json` gets krill's list.
+    ///
+    /// The calls are kept beside it, and the same command resumes after it was stopped.
     #[arg(long, alias = "output", value_name = "FILE", default_value = TRAJECTORIES)]
     pub(crate) out: PathBuf,
 
-    /// How many episodes; each task is tried once before any is repeated. Without it, one for each task of the
-    /// configuration, and 64 where no configuration file is read.
+    /// How many episodes; each task is tried once before any is repeated.
+    ///
+    /// Without it, one for each task of the configuration, and 64 where no configuration file is read.
     #[arg(long, value_name = "N")]
     pub(crate) episodes: Option<usize>,
 
@@ -28,8 +30,10 @@ pub(crate) struct CollectArgs {
     #[arg(long, default_value = "train")]
     pub(crate) split: String,
 
-    /// Has the expert of the world play, and no model: its walks are demonstrations that cost nothing. It is shown the
-    /// prompts that an agent would be shown, and answers in their form; each episode names it.
+    /// Collect demonstrations with the scripted expert policy, without a model.
+    ///
+    /// It is shown the prompts that an agent would be shown, and answers in their form; each episode names
+    /// it.
     #[arg(long)]
     pub(crate) expert: bool,
 
@@ -37,15 +41,15 @@ pub(crate) struct CollectArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) skill: Option<PathBuf>,
 
-    /// Replaces a file that is there and was made by another command.
+    /// Replace a file that is there and was made by another command.
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Writes what was collected to standard output as one JSON object.
+    /// Write what was collected to standard output as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Prints only errors, warnings and the result.
+    /// Print only errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -61,8 +65,9 @@ pub(crate) enum AdmitChoice {
 
 #[derive(Debug, Args)]
 pub(crate) struct DistillArgs {
-    /// The episodes: a file of `skillrl collect`, memories of SkillRL, conversations of ETO, trajectories of krill, or the
-    /// directory of a run, of which the rollouts of training tasks are read. Without it data/trajectories.json.
+    /// Episodes: a file of `skillrl collect`, SkillRL, ETO or krill, or a run directory.
+    ///
+    /// Of a run the rollouts of training tasks are read. Without it data/trajectories.json.
     pub(crate) file: Option<PathBuf>,
 
     /// The same, under the name that other programs have for it.
@@ -72,28 +77,30 @@ pub(crate) struct DistillArgs {
     #[command(flatten)]
     pub(crate) config: StartOption,
 
-    /// Where to write the bank: a directory, or a file that ends in `.json` and holds the SkillRL paper's format.
+    /// Where to write the bank: a directory, or a `.json` file in the SkillRL paper's format.
     #[arg(long, alias = "output", value_name = "PATH", default_value = SKILL_BANK)]
     pub(crate) out: PathBuf,
 
-    /// Reads at most so many episodes, from the beginning.
+    /// Read at most so many episodes, from the beginning.
     #[arg(long, value_name = "N")]
     pub(crate) max: Option<usize>,
 
-    /// How the skills enter the bank. By default they are candidates in a directory, and active in a file, which has no
-    /// place for candidates.
+    /// How the skills enter the bank.
+    ///
+    /// By default they are candidates in a directory, and active in a file, which has no place for
+    /// candidates.
     #[arg(long, value_enum)]
     pub(crate) admit: Option<AdmitChoice>,
 
-    /// Replaces a bank that is there and was made by another command.
+    /// Replace a bank that is there and was made by another command.
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Writes what came out to standard output as one JSON object.
+    /// Write what came out to standard output as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Prints only errors, warnings and the result.
+    /// Print only errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

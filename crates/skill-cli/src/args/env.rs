@@ -9,13 +9,13 @@ use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EnvCommand {
-    /// Runs an item with a scripted answer: shows prompt, extracted answer, score and reason; nothing is sent.
+    /// Run an item with a scripted answer: show prompt, extracted answer, score and reason; nothing is sent.
     Check(Box<EnvCheckArgs>),
-    /// Plays a world by hand: actions on standard input, what is seen on standard output.
+    /// Play a world by hand: actions on standard input, what is seen on standard output.
     Play(EnvPlayArgs),
-    /// Writes the tasks as prompts for the trainers of others, with the skills that each task is shown.
+    /// Write the tasks as prompts for the trainers of others, with the skills that each task is shown.
     Export(EnvExportArgs),
-    /// Serves an environment to the trainers of others, over OpenEnv's protocol, with skills from a bank.
+    /// Serve an environment to the trainers of others, over OpenEnv's protocol, with skills from a bank.
     #[cfg_attr(not(feature = "openenv"), command(hide = true))]
     Serve(EnvServeArgs),
 }
@@ -30,8 +30,9 @@ pub(crate) struct EnvServeArgs {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8001", value_parser = listen_address)]
     pub(crate) listen: SocketAddr,
 
-    /// The environment variable that holds the token; without it, a random one where other machines can ask, and none
-    /// on loopback.
+    /// Environment variable with the access token.
+    ///
+    /// Without it, a random one if other machines can connect, and none on loopback.
     #[arg(long, value_name = "NAME")]
     pub(crate) token_env: Option<String>,
 
@@ -77,7 +78,7 @@ pub(crate) struct EnvExportArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
 
-    /// Replaces a file that is there.
+    /// Replace a file that is there.
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -100,7 +101,7 @@ pub(crate) struct EnvPlayArgs {
     #[arg(long, value_name = "N")]
     pub(crate) goal: Option<usize>,
 
-    /// Writes one JSON object per turn: observation, admissible, reward, done, won.
+    /// Write one JSON object per turn: observation, admissible, reward, done, won.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -125,12 +126,13 @@ pub(crate) struct EnvCheckArgs {
     #[arg(long, value_name = "ID")]
     pub(crate) item: Option<String>,
 
-    /// What the agent says; without it the reference, where there is one, and something wrong. With a configuration
-    /// `--answer` says the same.
+    /// What the agent says; without it the reference, where there is one, and something wrong.
+    ///
+    /// With a configuration `--answer` says the same.
     #[arg(long, value_name = "TEXT")]
     pub(crate) reply: Option<String>,
 
-    /// Writes one JSON object.
+    /// Write one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -16,7 +16,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) skill: Option<PathBuf>,
 
-    /// Sends nothing and starts no program: looks at the configuration, the data and the keys alone.
+    /// Send nothing and start no program: look at the configuration, the data and the keys alone.
     #[arg(long)]
     pub(crate) offline: bool,
 
@@ -24,13 +24,13 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) effect: Option<f64>,
 
-    /// The share of items that come out otherwise when the same skill is measured twice, 0 to 1; by default what the run
-    /// has measured, else 0.1.
+    /// Flip rate, 0 to 1: the share of items whose outcome changes between measurements.
+    ///
+    /// By default what the run has measured, else 0.1.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) flip_rate: Option<f64>,
 
-    /// Measures the first skill twice instead, with real calls: how much its score varies, and what the selection split
-    /// can show.
+    /// Measure the initial skill twice, with real calls: flip rate, minimum detectable gain.
     #[arg(long, conflicts_with = "offline")]
     pub(crate) measure: bool,
 
@@ -38,7 +38,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, alias = "estimate", requires = "measure")]
     pub(crate) dry_run: bool,
 
-    /// With `--measure`: agrees to the cost, and to send data to an address that no configuration here names.
+    /// With `--measure`: agree to the cost, and to send data to a new address.
     #[arg(short, long, requires = "measure")]
     pub(crate) yes: bool,
 
@@ -55,7 +55,7 @@ pub(crate) struct DoctorArgs {
     )]
     pub(crate) timeout: u64,
 
-    /// Writes one JSON object.
+    /// Write one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -68,9 +68,9 @@ pub(crate) struct NoiseArgs {
     pub(crate) skill: Option<PathBuf>,
     /// The improvement of the score that is to be seen.
     pub(crate) effect: f64,
-    /// Sends nothing.
+    /// Send nothing.
     pub(crate) dry_run: bool,
-    /// Agrees to the cost, and to send data to a new address.
+    /// Agree to the cost, and to send data to a new address.
     pub(crate) yes: bool,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
@@ -88,15 +88,15 @@ pub(crate) struct TryArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) skill: Option<PathBuf>,
 
-    /// Asks the models again, and keeps nothing in the journal of the run.
+    /// Ask the models again, and keep nothing in the journal of the run.
     #[arg(long)]
     pub(crate) fresh: bool,
 
-    /// Sends the item without asking.
+    /// Send the item without asking.
     #[arg(short, long)]
     pub(crate) yes: bool,
 
-    /// Writes one JSON object.
+    /// Write one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }

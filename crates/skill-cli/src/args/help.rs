@@ -183,4 +183,46 @@ mod tests {
             assert!(root.find_subcommand(word).is_some(), "{new}");
         }
     }
+    /// Plural nouns with which an entry may begin; what else ends alike is taken for a verb.
+    const NOUNS: [&str; 17] = [
+        "Calls",
+        "Cases",
+        "Certificates",
+        "Directories",
+        "Episodes",
+        "Examples",
+        "Games",
+        "Ids",
+        "Iterations",
+        "Passes",
+        "Queries",
+        "Rollouts",
+        "Runs",
+        "Samples",
+        "Seconds",
+        "Steps",
+        "Tasks",
+    ];
+
+    #[test]
+    fn entries_are_short_and_begin_with_an_imperative_or_a_noun() {
+        fn entries(command: &Command, found: &mut Vec<String>) {
+            found.extend(command.get_about().map(ToString::to_string));
+            found.extend(command.get_arguments().filter_map(|arg| Some(arg.get_help()?.to_string())));
+            command.get_subcommands().for_each(|child| entries(child, found));
+        }
+        let mut found = Vec::new();
+        entries(&grouped(Shown::Everywhere), &mut found);
+        let is_verb = |word: &str| {
+            word.ends_with('s') && !word.ends_with("ss") && !NOUNS.contains(&word) && word != "As"
+        };
+        let first =
+            |entry: &String| entry.split(|letter: char| !letter.is_alphanumeric()).next().map(str::to_owned);
+        let wrong: Vec<&String> = found
+            .iter()
+            .filter(|entry| entry.chars().count() > 100 || first(entry).is_some_and(|word| is_verb(&word)))
+            .collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        assert!(found.len() > 300, "{}", found.len());
+    }
 }

@@ -9,13 +9,13 @@ const LISTED: &str = "50";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JournalCommand {
-    /// Lists calls, the last ones, each in a line.
+    /// List calls, the last ones, each in a line.
     List(JournalListArgs),
-    /// Shows one call: what was asked, what was said, and every attempt.
+    /// Show one call: what was asked, what was said, and every attempt.
     Show(JournalShowArgs),
-    /// Writes calls with everything as JSON Lines; without a filter the finished rollouts too.
+    /// Write calls with everything as JSON Lines; without a filter the finished rollouts too.
     Export(JournalExportArgs),
-    /// Takes calls, and the rollouts made of them, out of the journal.
+    /// Take calls, and the rollouts made of them, out of the journal.
     Prune(JournalPruneArgs),
     /// Sums up: calls, requests, tokens, waits, by stage and by model.
     Stats(JournalStatsArgs),
@@ -68,7 +68,7 @@ pub(crate) struct JournalListArgs {
     #[arg(long, value_name = "N", default_value = LISTED)]
     pub(crate) last: u32,
 
-    /// Writes one JSON object per call.
+    /// Write one JSON object per call.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -83,7 +83,7 @@ pub(crate) struct JournalShowArgs {
     #[arg(value_name = "ID")]
     pub(crate) id: i64,
 
-    /// Writes one JSON object.
+    /// Write one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -96,11 +96,11 @@ pub(crate) struct JournalExportArgs {
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
 
-    /// Writes to this file instead of standard output.
+    /// Write to this file instead of standard output.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Replaces the file if it is there.
+    /// Replace the file if it is there.
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
 }
@@ -113,11 +113,11 @@ pub(crate) struct JournalPruneArgs {
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
 
-    /// Takes everything out.
+    /// Take everything out.
     #[arg(long, conflicts_with_all = ["place", "model", "outcome"])]
     pub(crate) all: bool,
 
-    /// Shows how much would be removed, without changing anything.
+    /// Show how much would be removed, without changing anything.
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -127,7 +127,7 @@ pub(crate) struct JournalStatsArgs {
     #[command(flatten)]
     pub(crate) run: RunArg,
 
-    /// Writes one JSON object.
+    /// Write one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }

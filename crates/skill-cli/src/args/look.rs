@@ -11,8 +11,9 @@ pub(crate) const FIRST_VERSION: &str = "0";
 
 #[derive(Debug, Args)]
 pub(crate) struct BlameArgs {
-    /// The directory of a run, finished or not, or a skill file: one of a run, or any with --run. Without it, the newest
-    /// run.
+    /// The directory of a run, finished or not, or a skill file: one of a run, or any with --run.
+    ///
+    /// Without it, the newest run.
     #[arg(value_name = "RUN|SKILL", default_value = NEWEST, hide_default_value = true)]
     pub(crate) path: PathBuf,
 
@@ -24,11 +25,11 @@ pub(crate) struct BlameArgs {
     #[arg(long, value_name = "N", conflicts_with = "run")]
     pub(crate) step: Option<u32>,
 
-    /// Shows the argument of each analyst, and every item that was won or lost.
+    /// Show the argument of each analyst, and every item that was won or lost.
     #[arg(long)]
     pub(crate) full: bool,
 
-    /// Prints one JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -43,15 +44,15 @@ pub(crate) struct ReportArgs {
     #[arg(long = "out", short, alias = "output", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Prints what the report says as one JSON object, and writes no page.
+    /// Print what the report says as one JSON object, and write no page.
     #[arg(long, conflicts_with = "output")]
     pub(crate) json: bool,
 
-    /// Writes the curves of a run that trains weights into this folder, as an event file of TensorBoard.
+    /// Write the curves of a run that trains weights into this folder, as an event file of TensorBoard.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["output", "json"])]
     pub(crate) tensorboard: Option<PathBuf>,
 
-    /// Writes the items whose label in the data may be wrong to this CSV file, with their texts.
+    /// Write the items whose label in the data may be wrong to this CSV file, with their texts.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "json", "tensorboard"])]
     pub(crate) doubtful: Option<PathBuf>,
 }
@@ -62,11 +63,11 @@ pub(crate) struct StatusArgs {
     #[arg(value_name = "DIR", default_value = ".")]
     pub(crate) dir: PathBuf,
 
-    /// Prints one JSON object per run.
+    /// Print one JSON object per run.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Prints a table of the runs as CSV: settings that differ, seed, scores with intervals, cost and time.
+    /// Print a table of the runs as CSV: settings that differ, seed, scores with intervals, cost and time.
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
 }
@@ -77,7 +78,7 @@ pub(crate) struct CheckArgs {
     #[arg(value_name = "RUN", default_value = NEWEST, hide_default_value = true)]
     pub(crate) run: PathBuf,
 
-    /// Prints one JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -88,9 +89,10 @@ pub(crate) struct DiffArgs {
     #[arg(value_name = "RUN", default_value = NEWEST, hide_default_value = true)]
     pub(crate) run: PathBuf,
 
-    /// The first skill: the one after this step (0 is the initial one), `best`, or `candidate-N` for what step N tried.
-    /// In a run that trains a bank: the bank at the beginning (0), after a round (`round-N`) or now (`best`), or a version
-    /// of a skill, such as `gen_003@1`.
+    /// First skill: that after this step (0: initial), `best`, or `candidate-N` of step N.
+    ///
+    /// In a run that trains a bank: the bank at the beginning (0), after a round (`round-N`) or now
+    /// (`best`), or a version of a skill, such as `gen_003@1`.
     #[arg(value_name = "FROM", default_value = FIRST_VERSION)]
     pub(crate) from: String,
 
@@ -101,29 +103,28 @@ pub(crate) struct DiffArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// The directory of a run, finished or in progress; without it, the newest. Or a skill, a skill bank or a journal, of
-    /// which is said what it is.
+    /// The directory of a run, finished or in progress; without it, the newest.
+    ///
+    /// Or a skill, a skill bank or a journal, of which is said what it is.
     #[arg(value_name = "RUN|FILE", default_value = NEWEST, hide_default_value = true)]
     pub(crate) run: PathBuf,
 
-    /// Shows this step: who proposed what, what became of each edit, what changed, and the decision; in a run that trains
-    /// a bank, this round with its trials.
+    /// Show this step: proposals, edits, changes, decision; of a bank, this round with its trials.
     #[arg(long, value_name = "N")]
     pub(crate) step: Option<u32>,
 
-    /// Shows this item of the selection split under every skill that was measured; in a run that trains a bank, with the
-    /// skills that it was shown.
+    /// Show this validation item under every skill measured; of a bank, with its shown skills.
     #[arg(long, value_name = "ID", conflicts_with = "step")]
     pub(crate) item: Option<String>,
 
-    /// Prints one JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// A skill (a file or a package), a skill bank (a directory or a file), the directory of a run, or a journal.
+    /// A skill (file or package), a skill bank, the directory of a run, or a journal.
     #[arg(value_name = "SKILL|BANK|RUN|JOURNAL", default_value = super::SKILL_BANK)]
     pub(crate) path: PathBuf,
 
@@ -135,36 +136,39 @@ pub(crate) struct InspectArgs {
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true)]
     mock: Option<Option<String>>,
 
-    /// Prints one JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// The directories of runs, or of several runs. Two runs are compared item by item; more are rows of a table, with
-    /// means over the seeds of equal settings.
+    /// The directories of runs, or of several runs.
+    ///
+    /// Two runs are compared item by item; more are rows of a table, with means over the seeds of equal
+    /// settings.
     #[arg(value_name = "RUN", required = true)]
     pub(crate) runs: Vec<PathBuf>,
 
-    /// Groups the runs by this setting, such as models.target.model; without it, by all settings that differ, except
-    /// seeds. Several are separated by commas; env, kind and seed are names too.
+    /// Group runs by this setting; without it, by all that differ, except seeds.
+    ///
+    /// Several are separated by commas, such as models.target.model; env, kind and seed are names too.
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     pub(crate) group_by: Vec<String>,
 
-    /// Writes the comparison into this file too, as one HTML page that needs nothing else.
+    /// Write the comparison into this file too, as one HTML page that needs nothing else.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 
-    /// Prints a table of the runs as CSV: all columns, a line for each run.
+    /// Print a table of the runs as CSV: all columns, a line for each run.
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     pub(crate) csv: bool,
 
-    /// Prints a table of the runs as Markdown.
+    /// Print a table of the runs as Markdown.
     #[arg(long, conflicts_with = "json")]
     pub(crate) markdown: bool,
 
-    /// Prints one JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -178,7 +182,7 @@ pub(crate) struct WatchArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// A directory with runs in it, or that of one run; without it, `runs` if that is there, else this directory.
+    /// A directory of runs, or one run; without it `runs` if it exists, else this directory.
     #[arg(value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 
@@ -186,15 +190,16 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7878", value_parser = listen_address)]
     pub(crate) listen: SocketAddr,
 
-    /// The environment variable that holds the token; without it, a random one where other machines can ask, and none
-    /// on loopback.
+    /// Environment variable with the access token.
+    ///
+    /// Without it, a random one if other machines can connect, and none on loopback.
     #[arg(long, value_name = "NAME")]
     pub(crate) token_env: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct McpArgs {
-    /// A directory with runs in it, or that of one run; without it, `runs` if that is there, else this directory.
+    /// A directory of runs, or one run; without it `runs` if it exists, else this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) runs: Option<PathBuf>,
 
@@ -210,7 +215,7 @@ pub(crate) struct McpArgs {
     #[arg(long, value_name = "MONEY", value_parser = money)]
     pub(crate) max_money: Option<f64>,
 
-    /// Offers nothing that starts or stops a run.
+    /// Offer nothing that starts or stops a run.
     #[arg(long)]
     pub(crate) read_only: bool,
 }
@@ -228,7 +233,7 @@ pub(crate) struct NoteArgs {
     #[arg(value_name = "RUN", default_value = NEWEST, hide_default_value = true, allow_hyphen_values = true)]
     pub(crate) run: PathBuf,
 
-    /// What is to be said; with --pin a line of the skill that stays, with --forbid a text that is not added again.
+    /// Text of the note; with --pin a line that stays, with --forbid a text that is not added.
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
 
@@ -244,23 +249,23 @@ pub(crate) struct NoteArgs {
     #[arg(long, value_name = "K", requires = "step")]
     pub(crate) edit: Option<usize>,
 
-    /// Keeps a line of the skill, or the text of the edit: no later edit deletes or replaces it.
+    /// Keep a line of the skill, or the text of the edit: no later edit deletes or replaces it.
     #[arg(long)]
     pub(crate) pin: bool,
 
-    /// Forbids a text, or what the edit did: no later edit does it again.
+    /// Forbid a text, or what the edit did: no later edit does it again.
     #[arg(long, conflicts_with = "pin")]
     pub(crate) forbid: bool,
 
-    /// Takes the note, pin or ban of this number back.
+    /// Take the note, pin or ban of this number back.
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["text", "item", "step", "pin", "forbid"])]
     pub(crate) withdraw: Option<usize>,
 
-    /// Lists all notes, and which step has read each.
+    /// List all notes, and which step has read each.
     #[arg(long, conflicts_with_all = ["text", "item", "step", "pin", "forbid", "withdraw"])]
     pub(crate) list: bool,
 
-    /// Prints JSON: one object, or with --list an array.
+    /// Print JSON: one object, or with --list an array.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -271,7 +276,7 @@ pub(crate) struct StopArgs {
     #[arg(value_name = "RUN", default_value = NEWEST, hide_default_value = true)]
     pub(crate) run: PathBuf,
 
-    /// Takes the request back, if the run has not come to it yet.
+    /// Take the request back, if the run has not come to it yet.
     #[arg(long)]
     pub(crate) withdraw: bool,
 }

@@ -50,7 +50,7 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "skillrl", version, about, long_about = None, propagate_version = true, disable_help_subcommand = true)]
 pub(crate) struct Cli {
-    /// Shows what the program does inside; twice for more.
+    /// Log what the program does; twice for more.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 
@@ -74,121 +74,122 @@ pub(crate) enum LogFormat {
 // `help` has the commands in groups: a command that is new here has its group there.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Trains a skill, or resumes a stopped run.
+    /// Train a skill, or resume a stopped run.
     #[command(
         after_help = "With --agent NAME, a folder with a SKILL.md is trained to be loaded when it should: see \
         `skillrl skill train --help`."
     )]
     Train(TrainArgs),
-    /// Fine-tunes a local model on demonstrations, with skills in its prompts.
+    /// Fine-tune a local model on demonstrations, with skills in its prompts.
     #[cfg_attr(not(feature = "weights"), command(hide = true))]
     Sft(SftArgs),
-    /// Trains a local policy on its own episodes by GRPO.
+    /// Train a local policy on its own episodes by GRPO.
     #[cfg_attr(not(feature = "weights"), command(hide = true))]
     Rl(RlArgs),
-    /// Trains weights for other machines, over the Tinker API.
+    /// Train weights for other machines, over the Tinker API.
     #[command(hide = true)]
     TrainServer(TrainServerArgs),
-    /// Measures a skill on one split, without training, or the skills of a run under other models.
+    /// Measure a skill on one split, without training, or the skills of a run under other models.
     #[command(
         after_help = "With --agent NAME, a folder with a SKILL.md is measured against no skill and its previous version: \
         see `skillrl skill eval --help`."
     )]
     Eval(EvalArgs),
-    /// Writes episodes of an environment to a file: `skillrl bank collect`.
+    /// Write episodes of an environment to a file: `skillrl bank collect`.
     #[command(hide = true)]
     Collect(CollectArgs),
-    /// Has a teacher turn episodes into a bank of skills: `skillrl bank distill`.
+    /// Have a teacher turn episodes into a bank of skills: `skillrl bank distill`.
     #[command(hide = true)]
     Distill(DistillArgs),
-    /// Checks that a configuration or data are ready for a run: files, splits, labels, keys, models, cost.
+    /// Check that a configuration or data are ready for a run: files, splits, labels, keys, models, cost.
     Doctor(DoctorArgs),
-    /// Runs one item with the real models and shows everything: prompts, replies, answer, score, tokens, cost.
+    /// Run one item with the real models and show everything: prompts, replies, answer, score, tokens, cost.
     Try(TryArgs),
-    /// Estimates calls, tokens and cost of a run by stage: `skillrl train --dry-run`.
+    /// Estimate calls, tokens and cost of a run by stage: `skillrl train --dry-run`.
     #[command(hide = true)]
     Estimate(EstimateArgs),
-    /// Writes a configuration file, by a few questions on a terminal, or the demo's files.
+    /// Write a configuration file, by a few questions on a terminal, or the demo's files.
     Init(InitArgs),
-    /// Trains on a bundled task with simulated models: no network, no key.
+    /// Train on a bundled task with simulated models: no network, no key.
     Demo(DemoArgs),
-    /// Shows or documents the configuration, or writes the built-in prompts.
+    /// Show or document the configuration, or write the built-in prompts.
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Inspects the journal of a run: every call with its messages, reply and attempts.
     #[command(subcommand)]
     Journal(JournalCommand),
-    /// Repeats a run from its recorded calls, offline, to verify it or to try other settings.
+    /// Repeat a run from its recorded calls, offline, to verify it or to try other settings.
     Replay(ReplayArgs),
-    /// Writes the report of a run as one self-contained HTML page.
+    /// Write the report of a run as one self-contained HTML page.
     Report(ReportArgs),
-    /// Shows the runs of a directory in a browser, live: progress, reports, spend, metrics, and a way to stop.
+    /// Show runs in a browser, live: progress, reports, cost, metrics, and a way to stop.
     Serve(ServeArgs),
-    /// Serves the Model Context Protocol over standard input and output: agents estimate, start, follow, stop and read runs.
+    /// Serve MCP over standard input and output: agents estimate, start, follow and read runs.
     #[cfg_attr(not(feature = "mcp"), command(hide = true))]
     Mcp(McpArgs),
-    /// Makes rollouts of runs on other machines, by way of a broker.
+    /// Make rollouts of runs on other machines, by way of a broker.
     #[cfg_attr(not(feature = "nats"), command(hide = true))]
     Worker(WorkerArgs),
-    /// Tells the optimizer something about a task, a step or an edit, or pins or forbids an edit: the next step reads it.
+    /// Give feedback to the optimizer: on a task, a step or an edit; pin or forbid an edit.
+    ///
+    /// The next step reads it.
     Note(NoteArgs),
-    /// Stops a run after the current step; the command that started it resumes it.
+    /// Stop a run after the current step; the command that started it resumes it.
     Stop(StopArgs),
-    /// Shows the origin of each line of a skill: step, edit, trajectories, and the items that were won and lost.
+    /// Show the origin of each line of a skill: step, edit, trajectories, items.
     Blame(BlameArgs),
-    /// Shows the state of a run, or of every run of a directory: stage, scores, spend.
+    /// Show the state of a run, or of every run of a directory: stage, scores, spend.
     Status(StatusArgs),
-    /// Checks that every file of a run is as the run wrote it, and how to restore damaged ones.
+    /// Check that every file of a run is as the run wrote it, and how to restore damaged ones.
     Check(CheckArgs),
-    /// Follows a run on the whole terminal.
+    /// Follow a run on the whole terminal.
     Watch(WatchArgs),
-    /// Shows the results of a run or of one step, or what a skill, a bank or a journal is.
+    /// Show the results of a run or of one step, or what a skill, a bank or a journal is.
     Show(ShowArgs),
-    /// Shows what changed between two skills of a run.
+    /// Show what changed between two skills of a run.
     Diff(DiffArgs),
-    /// Compares runs: two item by item, more in a table with means over seeds, intervals, cost and time.
+    /// Compare runs: two item by item, more in a table with means over seeds, intervals, cost and time.
     Compare(CompareArgs),
     /// Identifies and summarizes a skill, a bank, a run or a journal: `skillrl show`.
     #[command(hide = true)]
     Inspect(InspectArgs),
-    /// Works with the tasks of an environment: checks, plays, exports or serves them, without calling models.
+    /// Tasks of an environment: check, play, export or serve them, without calling models.
     #[command(subcommand)]
     Env(EnvCommand),
-    /// Writes a skill as a package to give away: a folder in the form of the Agent Skills specification.
+    /// Write a skill as a package to give away: a folder in the form of the Agent Skills specification.
     #[command(
         after_help = "With --plugin, a folder of skills becomes a plugin of coding agents: see `skillrl skill \
         plugin --help`."
     )]
     Export(ExportArgs),
-    /// Reads a configuration of SkillOpt or krill, a run of SkillOpt or skillrl 1.0, or a GEPA candidate, and lists what
-    /// has no counterpart.
+    /// Import from SkillOpt, krill, skillrl 1.0 or GEPA, and list what has no counterpart.
     Import(ImportArgs),
-    /// Checks a skill: specification, size, copied training answers, secrets, hidden orders.
+    /// Check a skill: specification, size, copied training answers, secrets, hidden orders.
     Lint(LintArgs),
-    /// Removes rules from a skill one by one, as long as the selection score does not drop.
+    /// Remove rules from a skill one by one, as long as the selection score does not drop.
     Prune(PruneArgs),
     /// Skills in coding agents: what they see of one, when they load it, and a description that makes them.
     #[command(subcommand)]
     Skill(SkillCommand),
-    /// Makes, shows and edits skill banks: collects episodes, distills skills, pins, retires, imports and exports.
+    /// Make, show and edit skill banks: collect, distill, pin, retire, import, export.
     #[command(subcommand)]
     Bank(BankCommand),
-    /// Shows the help of a command, or with `all` every command.
+    /// Show the help of a command, or with `all` every command.
     #[command(hide = true)]
     Help(HelpArgs),
-    /// Writes shell completions to standard output.
+    /// Write shell completions to standard output.
     #[command(hide = true)]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// Writes a man page for every command into a directory.
+    /// Write a man page for every command into a directory.
     #[command(hide = true)]
     Man {
         /// The directory.
         dir: PathBuf,
     },
-    /// Writes the pages of the documentation that are made from the program into a directory.
+    /// Write the pages of the documentation that are made from the program into a directory.
     #[command(hide = true)]
     Reference {
         /// The directory.
@@ -261,7 +262,7 @@ pub(crate) struct EstimateArgs {
     #[command(flatten)]
     pub(crate) data: DataArgs,
 
-    /// Writes one JSON object.
+    /// Write one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -276,7 +277,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, alias = "into", value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Changes one setting, such as `gate.metric=soft`; may be given more than once.
+    /// Change one setting, such as `gate.metric=soft`; may be given more than once.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) overrides: Vec<String>,
 
@@ -284,11 +285,11 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Asks the real models where the recording has no answer; without it nothing is ever sent.
+    /// Ask the real models where the recording has no answer; without it nothing is ever sent.
     #[arg(long)]
     pub(crate) live: bool,
 
-    /// Prints only errors, warnings and the result.
+    /// Print only errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -299,11 +300,11 @@ pub(crate) struct InitArgs {
     #[arg(default_value = "skillrl.toml")]
     pub(crate) path: PathBuf,
 
-    /// Writes the demo's task, configuration and skill into this directory instead.
+    /// Write the demo's task, configuration and skill into this directory instead.
     #[arg(long, value_name = "DIR", conflicts_with = "path")]
     pub(crate) demo: Option<PathBuf>,
 
-    /// Writes every setting, with its default and its meaning, instead of those alone that have no default.
+    /// Write every setting, with its default and its meaning, instead of those alone that have no default.
     #[arg(long, conflicts_with = "demo")]
     pub(crate) full: bool,
 
@@ -311,7 +312,8 @@ pub(crate) struct InitArgs {
     #[arg(long, value_name = "WORLD", default_value = "notes", value_parser = DEMO_WORLDS, requires = "demo")]
     world: String,
 
-    /// What the tasks are: `qa`, `tasks` for data of your own, `exec` for a program of your own, or a built-in world.
+    /// Kind of tasks: `qa`, `tasks` (your data), `exec` (your program), or a built-in world.
+    ///
     /// Without it a person on a terminal is asked, and elsewhere it is `qa`.
     #[arg(
         long,
@@ -321,18 +323,18 @@ pub(crate) struct InitArgs {
     )]
     pub(crate) kind: Option<String>,
 
-    /// Writes a configuration whose models run on this machine: a GGUF file, or a folder with safetensors.
+    /// Write a configuration whose models run on this machine: a GGUF file, or a folder with safetensors.
     #[arg(long, value_name = "MODEL", conflicts_with = "demo", hide = cfg!(not(feature = "weights")))]
     pub(crate) local: Option<PathBuf>,
 
-    /// Replaces files that are there.
+    /// Replace files that are there.
     #[arg(long)]
     pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// The directory of the demo's files and its run; without it `demo`, or `demo-2` and so on if that exists.
+    /// Directory of the demo; without it `demo`, or `demo-2` and so on if that exists.
     #[arg(long = "out", alias = "dir", value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 
@@ -340,11 +342,11 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "WORLD", default_value = "notes", value_parser = DEMO_WORLDS)]
     world: String,
 
-    /// Trains a bank of skills instead of one skill; for `--world alfworld`.
+    /// Train a bank of skills instead of one skill; for `--world alfworld`.
     #[arg(long)]
     pub(crate) bank: bool,
 
-    /// Changes one setting of the demo, such as `train.slow_update=gated`; may be given more than once.
+    /// Change one setting of the demo, such as `train.slow_update=gated`; may be given more than once.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) overrides: Vec<String>,
 }
@@ -368,15 +370,15 @@ impl DemoArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Prints every setting with its value and where the value comes from.
+    /// Print every setting with its value and where the value comes from.
     Show(StartArgs),
-    /// Prints the JSON schema of the configuration, for editors.
+    /// Print the JSON schema of the configuration, for editors.
     Schema,
-    /// Writes the built-in prompts into a directory, to be changed and named as `prompts.dir`.
+    /// Write the built-in prompts into a directory, to be changed and named as `prompts.dir`.
     Prompts {
         /// The directory.
         dir: PathBuf,
-        /// Replaces files that are there.
+        /// Replace files that are there.
         #[arg(long)]
         force: bool,
     },

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// A run, whose best skill is taken, or a skill: a folder with a SKILL.md, or a Markdown file. Without it, the newest
-    /// run.
+    /// A run, whose best skill is taken, or a skill: a folder with a SKILL.md, or a Markdown file.
+    ///
+    /// Without it, the newest run.
     #[arg(value_name = "RUN|SKILL", default_value = NEWEST, hide_default_value = true)]
     pub(crate) from: PathBuf,
 
@@ -15,13 +16,17 @@ pub(crate) struct ExportArgs {
     #[arg(long = "out", visible_alias = "to", value_name = "DIR", required_unless_present_any = ["bundle", "policy"])]
     pub(crate) to: Option<PathBuf>,
 
-    /// Writes the whole run into this archive (.tar.gz) instead: skill, report, journal, and the data that its
-    /// configuration names. `skillrl check FILE` and `skillrl replay FILE` take it on another machine.
+    /// Write the whole run into this archive (.tar.gz), with its data.
+    ///
+    /// It has skill, report, journal, and the data that its configuration names. `skillrl check FILE` and
+    /// `skillrl replay FILE` take it on another machine.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["to", "name", "description"])]
     pub(crate) bundle: Option<PathBuf>,
 
-    /// Writes the trained policy into this folder instead: the adapter merged into its base as safetensors (f16), with
-    /// tokenizer and chat template, as vLLM, llama.cpp and transformers load it. RUN may be a policy's folder.
+    /// Write the trained policy into this folder, merged as safetensors (f16).
+    ///
+    /// It has tokenizer and chat template, as vLLM, llama.cpp and transformers load it. RUN may be a
+    /// policy's folder.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["to", "name", "description", "bundle"])]
     pub(crate) policy: Option<PathBuf>,
 
@@ -29,7 +34,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "DIR", requires = "policy")]
     pub(crate) base: Option<PathBuf>,
 
-    /// Leaves the data out of the bundle; the journal still holds what was sent to models.
+    /// Leave the data out of the bundle; the journal still holds what was sent to models.
     #[arg(long, requires = "bundle")]
     pub(crate) no_data: bool,
 
@@ -41,18 +46,20 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
 
-    /// Replaces a package that is there.
+    /// Replace a package that is there.
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Writes one JSON object.
+    /// Write one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LintArgs {
-    /// A skill: a folder with a SKILL.md, or a Markdown file; or a run, whose best skill is taken. Without it, the newest run.
+    /// A skill: a folder with a SKILL.md, or a Markdown file; or a run, whose best skill is taken.
+    ///
+    /// Without it, the newest run.
     #[arg(value_name = "PATH", default_value = NEWEST, hide_default_value = true)]
     pub(crate) path: PathBuf,
 
@@ -60,31 +67,30 @@ pub(crate) struct LintArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Asks the optimizer of this configuration for contradictions: one call, whose size is said first.
+    /// Ask the optimizer of this configuration for contradictions: one call, whose size is said first.
     #[arg(long, value_name = "FILE")]
     pub(crate) with_model: Option<PathBuf>,
 
-    /// Overrides one setting of these configurations; may be given more than once.
+    /// Override one setting of these configurations; may be given more than once.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) overrides: Vec<String>,
 
-    /// Fails on warnings too.
+    /// Fail on warnings too.
     #[arg(long)]
     pub(crate) strict: bool,
 
-    /// Writes one JSON object.
+    /// Write one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// A configuration of SkillOpt (YAML) or krill (JSON), a run directory of SkillOpt or skillrl 1.0, or a candidate of
-    /// GEPA (JSON).
+    /// Configuration of SkillOpt or krill, run of SkillOpt or skillrl 1.0, or GEPA candidate.
     #[arg(value_name = "FROM")]
     pub(crate) from: PathBuf,
 
-    /// The directory to write; a name that ends in .toml or .md is that of the configuration or of the skill.
+    /// Directory to write; a name ending in .toml or .md is a configuration or a skill.
     #[arg(long = "out", visible_alias = "to", value_name = "PATH")]
     pub(crate) to: PathBuf,
 
@@ -92,11 +98,11 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "N")]
     pub(crate) candidate: Option<usize>,
 
-    /// Replaces files that are there; a run directory never is.
+    /// Replace files that are there; a run directory never is.
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Writes one JSON object with everything that was mapped, and everything that has no counterpart.
+    /// Write one JSON object with everything that was mapped, and everything that has no counterpart.
     #[arg(long)]
     pub(crate) json: bool,
 }

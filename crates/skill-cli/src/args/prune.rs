@@ -10,6 +10,7 @@ pub(crate) struct PruneArgs {
     pub(crate) config: StartArgs,
 
     /// The skill to prune; without it, the best skill of the run, else the initial one.
+    ///
     /// A Markdown file, or a folder with a SKILL.md.
     #[arg(long, value_name = "PATH")]
     pub(crate) skill: Option<PathBuf>,
@@ -22,15 +23,15 @@ pub(crate) struct PruneArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Lists the rules in the order in which they would be tried, and the maximum cost, without sending anything.
+    /// List the rules in the order of their trials, and the maximum cost; send nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Writes the record to standard output as one JSON object.
+    /// Write the record to standard output as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Prints only errors, warnings and the result.
+    /// Print only errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

@@ -11,18 +11,21 @@ pub(crate) struct RlArgs {
     #[command(flatten)]
     pub(crate) config: StartArgs,
 
-    /// The policy to start from: the folder `policy` of a run of `skillrl sft` or `skillrl rl`. Without it the target, or
-    /// that of data/sft where no skillrl.toml is read.
+    /// The policy to start from: the folder `policy` of a run of `skillrl sft` or `skillrl rl`.
+    ///
+    /// Without it the target, or that of data/sft where no skillrl.toml is read.
     #[arg(long, value_name = "DIR")]
     pub(crate) policy: Option<PathBuf>,
 
-    /// The directory of the run; without it `run.dir`, or data/rl where no skillrl.toml is read. The trained model is in its
-    /// folder policy.
+    /// The directory of the run; without it `run.dir`, or data/rl where no skillrl.toml is read.
+    ///
+    /// The trained model is in its folder policy.
     #[arg(long, alias = "output", value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// The bank whose skills are in the prompts, as retrieval selects them for each task; without it `bank.initial`, or
-    /// data/skill_bank.json where no skillrl.toml is read.
+    /// The bank whose skills are in the prompts, as retrieval selects them for each task.
+    ///
+    /// Without it `bank.initial`, or data/skill_bank.json where no skillrl.toml is read.
     #[arg(long = "bank", alias = "skill-bank", value_name = "BANK")]
     pub(crate) skill_bank: Option<PathBuf>,
 
@@ -34,7 +37,7 @@ pub(crate) struct RlArgs {
     #[arg(long, value_name = "N")]
     tasks: Option<u64>,
 
-    /// Episodes of each task in an iteration; at least 2, since they are compared with each other: `rl.group_size`.
+    /// Episodes of each task in an iteration, compared with each other: `rl.group_size`.
     #[arg(long, value_name = "N")]
     group_size: Option<u64>,
 
@@ -54,12 +57,11 @@ pub(crate) struct RlArgs {
     #[arg(long, value_name = "EPSILON")]
     clip_epsilon: Option<f64>,
 
-    /// What an action that means nothing to the world takes from the return of its episode:
-    /// `rl.invalid_action_penalty`.
+    /// Penalty per invalid action, off an episode's return: `rl.invalid_action_penalty`.
     #[arg(long, value_name = "PENALTY")]
     invalid_action_penalty: Option<f64>,
 
-    /// The most tokens of a prompt, earlier turns included; a longer one ends its episode: `rl.max_prompt_tokens`.
+    /// Maximum prompt tokens; a longer prompt ends its episode: `rl.max_prompt_tokens`.
     #[arg(long, value_name = "N")]
     max_prompt_length: Option<u64>,
 
@@ -83,19 +85,21 @@ pub(crate) struct RlArgs {
     #[arg(long, value_name = "N")]
     games: Option<u64>,
 
-    /// Fails unless the directory holds a run to continue. Without it the command starts a run or continues one.
+    /// Fail unless the directory holds a run to continue.
+    ///
+    /// Without it the command starts a run or continues one.
     #[arg(long)]
     pub(crate) resume: bool,
 
-    /// Plays the episodes of one task and trains a step on them, and says how long the run will take; nothing is written.
+    /// Train a step on one task, and estimate the duration; nothing is written.
     #[arg(long = "dry-run", alias = "estimate", conflicts_with = "resume")]
     pub(crate) dry_run: bool,
 
-    /// Writes events, and an estimate, to standard output as JSON.
+    /// Write events, and an estimate, to standard output as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Prints only errors, warnings and the result.
+    /// Print only errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

@@ -11,23 +11,26 @@ pub(crate) struct SftArgs {
     #[command(flatten)]
     pub(crate) config: StartArgs,
 
-    /// The demonstrations: a file of `skillrl collect`, or of another program. Each is played again in the environment,
-    /// and what does not reach its goal is left out. Without it the expert of the world plays the training split.
+    /// The demonstrations: a file of `skillrl collect`, or of another program.
+    ///
+    /// Each is played again in the environment, and what does not reach its goal is left out. Without it
+    /// the expert of the world plays the training split.
     #[arg(long, value_name = "FILE")]
     pub(crate) demos: Option<PathBuf>,
 
-    /// The model to start from, in the place of the target: the folder `policy` of a run of `skillrl sft` or `skillrl rl`,
-    /// or any folder of a model.
+    /// Model to start from instead of the target: a folder `policy`, or any model's folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) policy: Option<PathBuf>,
 
-    /// The directory of the run; without it `run.dir`, or data/sft where no skillrl.toml is read. The trained model is in
-    /// its folder policy.
+    /// The directory of the run; without it `run.dir`, or data/sft where no skillrl.toml is read.
+    ///
+    /// The trained model is in its folder policy.
     #[arg(long, alias = "output", value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// The bank whose skills are in the prompts, as retrieval selects them for each task; without it `bank.initial`, or
-    /// data/skill_bank.json where no skillrl.toml is read.
+    /// The bank whose skills are in the prompts, as retrieval selects them for each task.
+    ///
+    /// Without it `bank.initial`, or data/skill_bank.json where no skillrl.toml is read.
     #[arg(long = "bank", alias = "skill-bank", value_name = "BANK")]
     pub(crate) skill_bank: Option<PathBuf>,
 
@@ -71,19 +74,21 @@ pub(crate) struct SftArgs {
     #[arg(long, value_name = "N")]
     games: Option<u32>,
 
-    /// Fails unless the directory holds a run to continue. Without it the command starts a run or continues one.
+    /// Fail unless the directory holds a run to continue.
+    ///
+    /// Without it the command starts a run or continues one.
     #[arg(long)]
     pub(crate) resume: bool,
 
-    /// Measures one step and says what the run will take; nothing is written.
+    /// Measure one step and say what the run will take; nothing is written.
     #[arg(long = "dry-run", alias = "estimate")]
     pub(crate) estimate: bool,
 
-    /// Writes events, and an estimate, to standard output as JSON.
+    /// Write events, and an estimate, to standard output as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Prints only errors, warnings and the result.
+    /// Print only errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

@@ -15,19 +15,19 @@ fn skill_folder() -> impl TypedValueParser<Value = PathBuf> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillCommand {
-    /// Shows what each coding agent will see of a skill: name, description, listing budget, and what the linter says.
+    /// Show what each coding agent sees of a skill: name, description, budget, lint findings.
     Check(SkillCheckArgs),
-    /// Measures how often an agent loads a skill when it should, and when it should not.
+    /// Measure how often an agent loads a skill when it should, and when it should not.
     Triggers(Box<TriggersArgs>),
-    /// Trains the description of a skill for an agent; the same as `skillrl train DIR --agent NAME`.
+    /// Train the description of a skill for an agent; the same as `skillrl train DIR --agent NAME`.
     Train(Box<TrainSkillArgs>),
-    /// Measures whether an agent works better with a skill than without; the same as `skillrl eval DIR --agent NAME`.
+    /// Measure if an agent works better with a skill: `skillrl eval DIR --agent NAME`.
     Eval(Box<EvalSkillArgs>),
-    /// Lists the cases of a skill, or writes them in another form.
+    /// List the cases of a skill, or write them in another form.
     Cases(CasesArgs),
-    /// Writes skills as a plugin for agents; the same as `skillrl export DIR --plugin`.
+    /// Write skills as a plugin for agents; the same as `skillrl export DIR --plugin`.
     Plugin(PluginArgs),
-    /// Shows which skills a recorded run of a coding agent was offered and loaded.
+    /// Show which skills a recorded run of a coding agent was offered and loaded.
     Loads(LoadsArgs),
 }
 
@@ -66,8 +66,7 @@ pub(crate) fn arranged(mut arguments: Vec<OsString>) -> Vec<OsString> {
 
 #[derive(Debug, Args)]
 pub(crate) struct SkillCheckArgs {
-    /// A folder with a SKILL.md, a folder of such folders, or a project or plugin that has skills where agents look for
-    /// them.
+    /// A folder with a SKILL.md, a folder of such folders, a project, or a plugin.
     #[arg(value_name = "DIR", value_parser = skill_folder())]
     pub(crate) dir: PathBuf,
 
@@ -75,7 +74,7 @@ pub(crate) struct SkillCheckArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
-    /// The model of the agent, whose context window decides how much is listed; without it the agent's usual one.
+    /// Model of the agent, whose context window limits the listing; default: its usual one.
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
@@ -83,7 +82,7 @@ pub(crate) struct SkillCheckArgs {
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
     pub(crate) context: Option<u64>,
 
-    /// Writes one JSON object.
+    /// Write one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -111,11 +110,11 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) pass_env: Vec<String>,
 
-    /// Writes one JSON object.
+    /// Write one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Prints only errors, warnings and the result.
+    /// Print only errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -130,8 +129,9 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: String,
 
-    /// What people ask, and whether the skill should be loaded: JSON Lines with `query` and `should`, or a file of
-    /// skill-creator, Skill Lab or waza, or evals.json. Without it NAME-queries.jsonl.
+    /// Queries with expected loading: JSON Lines with `query` and `should`.
+    ///
+    /// Or a file of skill-creator, Skill Lab or waza, or evals.json. Without it NAME-queries.jsonl.
     #[arg(long, value_name = "FILE")]
     pub(crate) queries: Option<PathBuf>,
 
@@ -147,20 +147,21 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "N")]
     pub(crate) calls: Option<u64>,
 
-    /// The most that the agent may cost, in US dollars, by --price if it is given, else by what the agent reports.
+    /// Maximum cost in US dollars, by --price, else by what the agent reports.
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub(crate) budget: Option<f64>,
 
-    /// Writes drafts and descriptions: another model, as the agent names it, or a skillrl.toml, whose optimizer does.
+    /// Model that drafts: as the agent names it, or the optimizer of a skillrl.toml.
+    ///
     /// Without it the agent's program with the model that is measured, without tools and skills.
     #[arg(long, value_name = "MODEL")]
     pub(crate) optimizer: Option<String>,
 
-    /// Starts nothing: comes to the result by the runs in the directory.
+    /// Start nothing: compute the result from the runs in the directory.
     #[arg(long, conflicts_with = "wait")]
     pub(crate) replay: bool,
 
-    /// Waits until a limit of the agent's account is over, in place of ending the command.
+    /// Wait until a limit of the agent's account is over, in place of ending the command.
     #[arg(long)]
     pub(crate) wait: bool,
 
@@ -172,8 +173,9 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) project: Option<PathBuf>,
 
-    /// Gives runs the tool servers (MCP) of your settings, which are named before the start: a query can then do with them
-    /// whatever the agent can. Without it a run has none.
+    /// Give runs the tool servers (MCP) of your settings; without it they have none.
+    ///
+    /// They are named before the start: a query can do with them whatever the agent can.
     #[arg(long)]
     pub(crate) with_mcp: bool,
 
@@ -194,28 +196,29 @@ pub(crate) struct TriggersArgs {
     #[command(flatten)]
     pub(crate) measure: MeasureArgs,
 
-    /// Has the agent write so many queries (should, should not, near misses) to the file of --queries, for a person to
-    /// edit, and measures nothing.
+    /// Have the agent draft so many queries for review, and measure nothing.
+    ///
+    /// Should, should not and near misses, in the file of --queries.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(3..=100))]
     pub(crate) draft: Option<u16>,
 
-    /// Makes one run, and estimates the others from it.
+    /// Make one run, and estimate the others from it.
     #[arg(long, conflicts_with = "replay")]
     pub(crate) estimate: bool,
 
-    /// Starts without asking.
+    /// Start without asking.
     #[arg(short, long)]
     pub(crate) yes: bool,
 
-    /// Compares recall with an earlier measurement, query by query: the directory of its runs.
+    /// Compare recall with an earlier measurement, query by query: the directory of its runs.
     #[arg(long, value_name = "DIR")]
     pub(crate) against: Option<PathBuf>,
 
-    /// Fails with exit code 11 if the recall of a skill has dropped by more than chance would give.
+    /// Fail with exit code 11 if the recall of a skill has dropped by more than chance would give.
     #[arg(long, requires = "against")]
     pub(crate) fail_on_drop: bool,
 
-    /// Fails with exit code 11 if the recall of a skill is below PERCENT.
+    /// Fail with exit code 11 if the recall of a skill is below PERCENT.
     #[arg(long, value_name = "PERCENT", value_parser = super::eval::in_percent)]
     pub(crate) min_recall: Option<f64>,
 }
@@ -230,13 +233,13 @@ pub(crate) struct EvalSkillArgs {
     #[arg(long = "agent", value_name = "NAME,..", value_delimiter = ',', required = true)]
     pub(crate) agents: Vec<String>,
 
-    /// Cases: evals.json of skill-creator, JSON Lines, or a folder with the case folders of `claude plugin eval`. Without
-    /// it those in SKILL/evals.
+    /// Cases: evals.json, JSON Lines, or case folders; without it those in SKILL/evals.
     #[arg(long, value_name = "PATH")]
     pub(crate) cases: Option<PathBuf>,
 
-    /// Has the agent write so many cases with their input files to SKILL/evals/evals.json, or to the file of --cases, for a
-    /// person to review, and measures nothing.
+    /// Have the agent draft so many cases for review, and measure nothing.
+    ///
+    /// They go with their input files to SKILL/evals/evals.json, or to the file of --cases.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=50))]
     pub(crate) draft: Option<u16>,
 
@@ -244,11 +247,15 @@ pub(crate) struct EvalSkillArgs {
     #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) runs: u16,
 
-    /// The previous version: a folder, or a revision of git. Without it the last version in git that differs.
+    /// The previous version: a folder, or a revision of git.
+    ///
+    /// Without it the last version in git that differs.
     #[arg(long, value_name = "DIR|REV")]
     pub(crate) previous: Option<String>,
 
-    /// The model that grades expectations, such as `anthropic/claude-haiku-4-5`; without it the agent's own program.
+    /// Model that grades expectations; without it the agent's own program.
+    ///
+    /// Such as `anthropic/claude-haiku-4-5`.
     #[arg(long, value_name = "MODEL")]
     pub(crate) judge: Option<String>,
 
@@ -267,15 +274,15 @@ pub(crate) struct EvalSkillArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
 
-    /// Waits until a limit of the agent's account is over, in place of ending the command.
+    /// Wait until a limit of the agent's account is over, in place of ending the command.
     #[arg(long)]
     pub(crate) wait: bool,
 
-    /// Prints how many starts it takes at most and what they cost as far as it is known, and starts nothing.
+    /// Print how many starts it takes at most and what they cost as far as it is known, and start nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Starts without asking.
+    /// Start without asking.
     #[arg(long)]
     pub(crate) yes: bool,
 
@@ -293,12 +300,13 @@ pub(crate) struct CasesArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) cases: Option<PathBuf>,
 
-    /// Writes them: evals.json of skill-creator (.json) or JSON Lines (.jsonl) with their files beside it, or to a new
-    /// folder the case folders of `claude plugin eval`.
+    /// Write the cases: to FILE.json, FILE.jsonl, or a new folder for `claude plugin eval`.
+    ///
+    /// The files of their projects are written beside them.
     #[arg(long, value_name = "PATH")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Writes one JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -325,7 +333,7 @@ pub(crate) struct PluginArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
 
-    /// Writes into a folder that is not empty.
+    /// Write into a folder that is not empty.
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -356,8 +364,9 @@ pub(crate) struct TrainSkillArgs {
     #[arg(long, value_name = "MODEL")]
     pub(crate) judge: Option<String>,
 
-    /// The skill whose description is trained, where the folder has several; may be given more than once. Without it all,
-    /// one after the other.
+    /// The skill whose description is trained, where the folder has several; may be given more than once.
+    ///
+    /// Without it all, one after the other.
     #[arg(long = "skill", value_name = "NAME")]
     pub(crate) trained: Vec<String>,
 
@@ -369,18 +378,20 @@ pub(crate) struct TrainSkillArgs {
     #[arg(long, value_name = "SEED", default_value_t = 42)]
     pub(crate) seed: u64,
 
-    /// Prints how many starts it takes at most, and starts nothing.
+    /// Print how many starts it takes at most, and start nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Starts without asking.
+    /// Start without asking.
     #[arg(long)]
     pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LoadsArgs {
-    /// What the agent printed: one file for each run of a session, in order. Without any, the sessions in --home.
+    /// What the agent printed: one file for each run of a session, in order.
+    ///
+    /// Without any, the sessions in --home.
     #[arg(value_name = "RUN")]
     pub(crate) runs: Vec<PathBuf>,
 
@@ -388,8 +399,9 @@ pub(crate) struct LoadsArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: String,
 
-    /// The home directory of the run, whose session files show what streams hide: sub-agents, skills called by people,
-    /// the listing. It is only read.
+    /// Home directory of the run, for its session files; it is only read.
+    ///
+    /// They show what streams hide: sub-agents, skills called by people, the listing.
     #[arg(long, value_name = "DIR", required_unless_present = "runs")]
     pub(crate) home: Option<PathBuf>,
 
@@ -397,7 +409,7 @@ pub(crate) struct LoadsArgs {
     #[arg(long = "skill", value_name = "NAME")]
     pub(crate) skills: Vec<String>,
 
-    /// Writes one JSON object.
+    /// Write one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }

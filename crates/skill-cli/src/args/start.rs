@@ -13,7 +13,9 @@ pub(crate) struct StartArgs {
     #[arg(value_name = "CONFIG|RUN")]
     config_file: Option<PathBuf>,
 
-    /// The configuration file. With a data file: where the configuration is written, unless it is there already.
+    /// The configuration file.
+    ///
+    /// With a data file: where the configuration is written, unless it is there already.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -34,16 +36,17 @@ pub(crate) struct StartOption {
 
 #[derive(Debug, Clone, Default, Args)]
 struct SharedArgs {
-    /// Overrides one setting, such as `train.batch_size=8`; may be given more than once.
+    /// Override one setting, such as `train.batch_size=8`; may be given more than once.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
 
-    /// The built-in world that is played: its defaults where no configuration file is named, which is then not read.
+    /// Built-in environment, with its defaults if no configuration file is named.
     #[arg(long, value_name = "WORLD", value_parser = WORLDS)]
     env: Option<String>,
 
-    /// Uses simulated models in the place of all others: for a try without a network and without a key. Every result says
-    /// so.
+    /// Use simulated models in the place of all others: for a try without a network and without a key.
+    ///
+    /// Every result says so.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     mock: Option<bool>,
 }

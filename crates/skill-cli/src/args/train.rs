@@ -10,23 +10,22 @@ pub(crate) struct TrainArgs {
     #[command(flatten)]
     pub(crate) config: StartArgs,
 
-    /// Writes events to standard output, one JSON object per line.
+    /// Write events to standard output, one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Prints only errors, warnings and the result.
+    /// Print only errors, warnings and the result.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// Takes over finished phases of this run, where their settings are the same; for `train.mode` "weights".
+    /// Take over finished phases of this run, where their settings are the same; for `train.mode` "weights".
     #[arg(long, value_name = "RUN")]
     pub(crate) reuse: Vec<PathBuf>,
 
     #[command(flatten)]
     pub(crate) data: DataArgs,
 
-    /// The skill to start from: a Markdown file, a folder with a SKILL.md, or a run, whose best skill is taken
-    /// (`skill.initial`).
+    /// Skill to start from: a Markdown file, a folder, or the best of a run (`skill.initial`).
     #[arg(long, value_name = "PATH")]
     pub(crate) skill: Option<PathBuf>,
 
@@ -50,31 +49,33 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) workers: Option<u32>,
 
-    /// Trains one run for each of these values, each in its own directory in `run.dir`; may be given for several keys, and
-    /// caps hold for all runs together, in equal shares.
+    /// Train one run for each of these values; may be given for several keys.
+    ///
+    /// Each has its own directory in `run.dir`, and caps hold for all runs together, in equal shares.
     #[arg(long, value_name = "KEY=A,B")]
     pub(crate) grid: Vec<String>,
 
-    /// Trains each run with this many seeds, from `run.seed` on.
+    /// Train each run with this many seeds, from `run.seed` on.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) seeds: Option<u32>,
 
-    /// Sends nothing and makes no run: shows what is assumed, one prompt as it would be sent, the checks of `doctor`, and what
-    /// the run may cost.
+    /// Send nothing: show inferred settings, one prompt, the checks of `doctor`, and the cost.
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Agrees to what the run may cost, and to begin: nothing about that is asked. What a field of the data holds is
-    /// agreed to with `--input` alone.
+    /// Agree to what the run may cost, and to begin: nothing about that is asked.
+    ///
+    /// What a field of the data holds is agreed to with `--input` alone.
     #[arg(short, long)]
     pub(crate) yes: bool,
 
-    /// Waits until a limit of the account of an agent's program is over, in place of ending the run: `retry.wait_for_account`.
+    /// Wait for the agent account's usage limit to reset: `retry.wait_for_account`.
     #[arg(long)]
     pub(crate) wait: bool,
 
-    /// Resumes a run whose journal is missing, truncated or an older copy: caps do not count the calls that it has lost,
-    /// and those that are needed are paid for again. Not for banks.
+    /// Resume a run whose journal is missing, truncated or old; lost calls are paid again.
+    ///
+    /// Caps do not count the calls that it has lost. Not for banks.
     #[arg(long)]
     pub(crate) new_journal: bool,
 }

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct TrainServerArgs {
-    /// A base model: a GGUF file or a folder with safetensors, under its own name or as NAME=PATH. May be given more
-    /// than once.
+    /// A base model: a GGUF file or a folder with safetensors, under its own name or as NAME=PATH.
+    ///
+    /// May be given more than once.
     #[arg(value_name = "[NAME=]MODEL", required = true)]
     pub(crate) models: Vec<String>,
 
@@ -19,8 +20,9 @@ pub(crate) struct TrainServerArgs {
     #[arg(long, value_name = "DIR", default_value = "trained")]
     pub(crate) dir: PathBuf,
 
-    /// The environment variable with the key that clients have to show; without it, a random one where other machines
-    /// can ask, and none on loopback.
+    /// Environment variable with the key of clients.
+    ///
+    /// Without it, a random one if other machines can connect, and none on loopback.
     #[arg(long, value_name = "NAME")]
     pub(crate) key_env: Option<String>,
 }

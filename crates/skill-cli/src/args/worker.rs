@@ -20,11 +20,11 @@ pub(crate) struct WorkerArgs {
     #[arg(long, value_name = "N", default_value_t = DEFAULT_WORKERS, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) workers: u32,
 
-    /// Sets up each run that is announced, names what is missing or differs from the driver's machine, and ends.
+    /// Set up each announced run, name what is missing or differs from the driver, and end.
     #[arg(long)]
     pub(crate) check: bool,
 
-    /// Ends after so many seconds without a run.
+    /// End after so many seconds without a run.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) idle: Option<u64>,
 
@@ -52,7 +52,7 @@ pub(crate) struct WorkerArgs {
     #[arg(long, value_name = "FILE", requires = "client_cert")]
     pub(crate) client_key: Option<PathBuf>,
 
-    /// The directory that programs of environments run in: it takes the place of the configuration's directory.
+    /// Working directory of the environments' programs, instead of the configuration's.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) base: PathBuf,
 
@@ -60,12 +60,13 @@ pub(crate) struct WorkerArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
 
-    /// Sets a setting of the run for this worker that decides no result, such as models.target.api_key_env=KEY; may be
-    /// given more than once.
+    /// Set a setting for this worker that decides no result, such as models.target.api_key_env=KEY.
+    ///
+    /// May be given more than once.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) overrides: Vec<String>,
 
-    /// Prints nothing about single rollouts.
+    /// Print nothing about single rollouts.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

@@ -1,6 +1,7 @@
 //! The pages of the documentation that are made from the program: every command, every key, every variable, the
-//! schema, and tables within other pages.
+//! schema, tables within other pages, and a picture.
 
+mod picture;
 mod tables;
 
 use crate::args::{Shown, grouped};
@@ -23,6 +24,7 @@ pub(crate) fn write(dir: &Path) -> crate::Result {
         .into_iter()
         .chain(configuration.iter().map(|page| (page.path.as_str(), page.text.as_str())));
     super::write_files(&dir.join("reference"), files, true)?;
+    super::write_with_parents(&dir.join(picture::PATH), picture::svg()?.as_bytes())?;
     for table in tables::tables() {
         let path = dir.join(table.page);
         // Elsewhere than in the repository there are no pages written by hand.

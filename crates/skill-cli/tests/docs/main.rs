@@ -24,6 +24,7 @@
 )]
 
 mod front_pages;
+mod limits;
 mod links;
 mod markdown;
 mod mentions;
