@@ -1,4 +1,14 @@
 //! Edits and patches: what the optimizer proposes.
+//!
+//! ```
+//! use skill_core::{Edit, EditOp};
+//!
+//! let edit = Edit::replace("Round down.", "Round to the nearest cent.");
+//! assert_eq!((edit.op, edit.target.as_str()), (EditOp::Replace, "Round down."));
+//! let read: Edit = serde_json::from_str(r#"{"op": "append", "content": "- Name the unit."}"#)?;
+//! assert_eq!(read, Edit::append("- Name the unit."));
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -122,6 +132,21 @@ impl Edit {
     /// An edit that appends `content`.
     pub fn append(content: impl Into<String>) -> Self {
         Self::new(EditOp::Append, "", content)
+    }
+
+    /// An edit that puts `content` below the line with `target`.
+    pub fn insert_after(target: impl Into<String>, content: impl Into<String>) -> Self {
+        Self::new(EditOp::InsertAfter, target, content)
+    }
+
+    /// An edit that puts `content` in the place of `target`.
+    pub fn replace(target: impl Into<String>, content: impl Into<String>) -> Self {
+        Self::new(EditOp::Replace, target, content)
+    }
+
+    /// An edit that removes `target`.
+    pub fn delete(target: impl Into<String>) -> Self {
+        Self::new(EditOp::Delete, target, "")
     }
 }
 

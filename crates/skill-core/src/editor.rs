@@ -4,6 +4,17 @@
 //! leaves the text as it was. Protected regions (see [`crate::region`]) cannot be touched, and no edit can make or
 //! break one. Anchors match to the byte, or else as a reader sees them, if that leaves one place (see [`EditRules`]);
 //! a row with [`EditRow::missed_anchor`] is for the optimizer to hear of.
+//!
+//! ```
+//! use skill_core::{Edit, EditStatus, SkillDoc, apply_patch};
+//!
+//! let skill = SkillDoc::new("# Prices\n\n- Round down.\n");
+//! let edits = [Edit::replace("Round down.", "Round to the nearest cent."), Edit::delete("Not in the skill.")];
+//! let (changed, rows) = apply_patch(&skill, &edits);
+//! assert_eq!(changed.source_text(), "# Prices\n\n- Round to the nearest cent.\n");
+//! assert_eq!(rows[0].status, EditStatus::AppliedReplace);
+//! assert!(!rows[1].status.is_applied());
+//! ```
 
 mod anchor;
 mod draft;

@@ -11,6 +11,16 @@
 //! 0.1, 0.2 and 0.3 add up to more than 0.3, 0.2 and 0.1. And a win that is smaller than the last digit looks like a
 //! tie. Where all scores of the metric are 0 or 1 both ways are the same for `hard` and `soft`.
 //! [Early rejection](crate::early) needs the exact way: its bound adds up the same scores in another order.
+//!
+//! ```
+//! use skill_core::{Gate, GateAction, ItemScore};
+//!
+//! let scores = |hard: [f64; 3]| hard.map(|hard| ItemScore { hard, soft: hard });
+//! let (current, candidate) = (scores([1.0, 0.0, 0.0]), scores([1.0, 1.0, 0.0]));
+//! let gate = Gate::default();
+//! assert_eq!(gate.decide(&candidate, &current, &current), GateAction::AcceptNewBest);
+//! assert_eq!(gate.decide(&current, &current, &current), GateAction::Reject, "a tie is not better");
+//! ```
 
 use crate::exact::ExactSum;
 use crate::rollout::{MeanScore, RolloutResult, SUCCESS_THRESHOLD, unit_interval};

@@ -1,6 +1,14 @@
 //! The edit budget: how many edits a step may apply, and how that number decays over a run.
 //!
 //! It plays the part of a learning rate. The main type is [`EditBudget`].
+//!
+//! ```
+//! use skill_core::{EditBudget, Schedule, StepIdx};
+//!
+//! let budget = EditBudget::new(Schedule::Linear, 4, 2)?;
+//! assert_eq!([1, 4, 8].map(|step| budget.at(StepIdx(step), 8)), [4, 3, 2]);
+//! # Ok::<(), skill_core::ScheduleError>(())
+//! ```
 
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 use thiserror::Error;

@@ -1,4 +1,12 @@
 //! The skill document: the trainable state.
+//!
+//! ```
+//! use skill_core::SkillDoc;
+//!
+//! let skill = SkillDoc::new("# Prices\n\n- Round down.\n");
+//! assert_eq!(skill.n_bytes(), 24);
+//! assert_eq!(skill, SkillDoc::new("# Prices\n\n- Round down.\n"), "skills with one text are equal");
+//! ```
 
 use crate::canonical::hex_sha256;
 use crate::carried::CarriedFiles;

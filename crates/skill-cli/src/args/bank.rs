@@ -20,7 +20,7 @@ pub(crate) enum BankCommand {
     Blame(BankBlameArgs),
     /// Keep skills as they are: no run retires or revises them from then on.
     Pin(BankSkillsArgs),
-    /// Lets runs change pinned skills again.
+    /// Let runs change pinned skills again.
     Unpin(BankSkillsArgs),
     /// Take skills out of use; agents are no longer shown them, and they can be restored.
     Retire(BankSkillsArgs),

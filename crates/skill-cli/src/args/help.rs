@@ -184,7 +184,10 @@ mod tests {
         }
     }
     /// Plural nouns with which an entry may begin; what else ends alike is taken for a verb.
-    const NOUNS: [&str; 17] = [
+    const NOUNS: [&str; 20] = [
+        "Skills",
+        "Totals",
+        "Weights",
         "Calls",
         "Cases",
         "Certificates",

@@ -17,7 +17,7 @@ pub(crate) enum JournalCommand {
     Export(JournalExportArgs),
     /// Take calls, and the rollouts made of them, out of the journal.
     Prune(JournalPruneArgs),
-    /// Sums up: calls, requests, tokens, waits, by stage and by model.
+    /// Totals: calls, requests, tokens, waits, by stage and by model.
     Stats(JournalStatsArgs),
 }
 

@@ -115,7 +115,7 @@ pub(crate) enum Command {
     /// Show or document the configuration, or write the built-in prompts.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Inspects the journal of a run: every call with its messages, reply and attempts.
+    /// Inspect the journal of a run: every call with its messages, reply and attempts.
     #[command(subcommand)]
     Journal(JournalCommand),
     /// Repeat a run from its recorded calls, offline, to verify it or to try other settings.
@@ -150,7 +150,7 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Compare runs: two item by item, more in a table with means over seeds, intervals, cost and time.
     Compare(CompareArgs),
-    /// Identifies and summarizes a skill, a bank, a run or a journal: `skillrl show`.
+    /// Identify and summarize a skill, a bank, a run or a journal: `skillrl show`.
     #[command(hide = true)]
     Inspect(InspectArgs),
     /// Tasks of an environment: check, play, export or serve them, without calling models.
@@ -168,7 +168,7 @@ pub(crate) enum Command {
     Lint(LintArgs),
     /// Remove rules from a skill one by one, as long as the selection score does not drop.
     Prune(PruneArgs),
-    /// Skills in coding agents: what they see of one, when they load it, and a description that makes them.
+    /// Skills in coding agents: what they see, when they load one, and a description that makes them.
     #[command(subcommand)]
     Skill(SkillCommand),
     /// Make, show and edit skill banks: collect, distill, pin, retire, import, export.

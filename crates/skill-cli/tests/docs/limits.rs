@@ -2,6 +2,9 @@
 
 use crate::markdown::{Page, pages};
 use regex::Regex;
+use std::sync::LazyLock;
+
+static CODE: LazyLock<Regex> = LazyLock::new(|| Regex::new("`[^`]*`").unwrap());
 
 /// Words of a sentence outside tables; what is in code marks is one word.
 const MAX_SENTENCE: usize = 40;
@@ -36,8 +39,7 @@ fn n_words(page: &Page) -> usize {
 
 /// The words of a line, which holds one sentence.
 fn n_words_of_sentence(text: &str) -> usize {
-    let code = Regex::new("`[^`]*`").unwrap();
-    let text = code.replace_all(text, "code");
+    let text = CODE.replace_all(text, "code");
     text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count()
 }
 
