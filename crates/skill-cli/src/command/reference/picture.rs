@@ -1,6 +1,5 @@
 //! The picture of the README: the validation scores of the demo, drawn from the files of a run of it.
 
-use crate::command::CommandError;
 use crate::error::OfFile as _;
 use skillrl::config::Config;
 use skillrl::demo::{CONFIG_FILE, DemoWorld};
@@ -25,14 +24,14 @@ const REJECTED: &str = "#cf222e";
 pub(super) fn svg() -> crate::Result<String> {
     let folder = tempfile::tempdir().reading("a temporary directory")?;
     let dir = folder.path().join("demo");
-    crate::command::init::write_demo(&dir, DemoWorld::Notes, false)?;
+    let files = DemoWorld::Notes.files();
+    crate::command::write_files(&dir, files.iter().map(|file| (file.path, file.text)), false)?;
     let loaded = Config::load(&dir.join(CONFIG_FILE), &[])?;
     let (run_dir, stop) = (loaded.run_dir(), StopSignal::default());
     let (trainer, _) = skillrl::trainer::document(&loaded, Arc::new(NoEvents), stop)?;
     crate::command::block_on_unwarned(trainer.train(&run_dir))??;
     let steps = RunReader::open(&run_dir)?.history()?;
-    let verdict = crate::command::train::verdict_of(&run_dir)
-        .ok_or_else(|| CommandError::new("the demo has no verdict"))?;
+    let verdict = skillrl::report::verdict(&run_dir)?;
     Ok(draw(&steps, &verdict.line()))
 }
 
