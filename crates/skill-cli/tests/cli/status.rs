@@ -192,7 +192,7 @@ fn pages_that_are_made_from_the_program_are_current() {
     };
     for (name, text) in with_tables {
         let is_current = context.read(&format!("pages/{name}")) == text;
-        assert!(is_current, "docs/{name}: run `cargo xtask gen`");
+        assert!(is_current, "docs/{name} is stale");
     }
     let pages = configuration(&context.path("pages"));
     assert_eq!(configuration(&docs), pages, "remove the pages of sections that no longer exist");

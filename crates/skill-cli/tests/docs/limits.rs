@@ -56,7 +56,8 @@ fn no_sentence_is_longer_than_forty_words() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert_eq!(n_words_of_sentence("- Two `skillrl train x` words — and *four*."), 5);
+    let five = "- Two `skillrl train x` words — and *four*.";
+    assert_eq!(n_words_of_sentence(five), 5);
 }
 
 #[test]
