@@ -29,11 +29,11 @@ pub(crate) struct DataArgs {
     #[arg(long, value_name = "MODEL")]
     pub(crate) target: Option<String>,
 
-    /// The model that proposes edits, where it is another one.
+    /// Optimizer model, if different from `--model`.
     #[arg(long, value_name = "MODEL")]
     pub(crate) optimizer: Option<String>,
 
-    /// The address of your own server of the models, up to and with `/v1`.
+    /// Address of your own model server, including `/v1`.
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
 
@@ -57,7 +57,7 @@ pub(crate) struct DataArgs {
     #[arg(long = "label", value_name = "FROM=TO")]
     pub(crate) labels: Vec<String>,
 
-    /// Keep labels apart that differ in case and blanks alone.
+    /// Treat labels that differ only in case or whitespace as distinct.
     #[arg(long)]
     pub(crate) keep_labels: bool,
 }

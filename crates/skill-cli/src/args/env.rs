@@ -126,7 +126,7 @@ pub(crate) struct EnvCheckArgs {
     #[arg(long, value_name = "ID")]
     pub(crate) item: Option<String>,
 
-    /// What the agent says; without it the reference, where there is one, and something wrong.
+    /// Model output to score; default: the reference, then a wrong answer.
     ///
     /// With a configuration `--answer` says the same.
     #[arg(long, value_name = "TEXT")]

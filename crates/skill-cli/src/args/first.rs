@@ -46,7 +46,7 @@ pub(crate) struct DoctorArgs {
     #[arg(short, long, requires = "measure")]
     pub(crate) quiet: bool,
 
-    /// How long a model may take for its one answer, in seconds.
+    /// Request timeout in seconds.
     #[arg(
         long,
         value_name = "SECONDS",

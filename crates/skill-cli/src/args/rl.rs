@@ -49,7 +49,7 @@ pub(crate) struct RlArgs {
     #[arg(long, value_name = "RATE")]
     learning_rate: Option<f64>,
 
-    /// The coefficient of the divergence from the first policy; 0 computes none: `rl.kl_coeff`.
+    /// KL penalty coefficient against the reference policy; 0 disables it: `rl.kl_coeff`.
     #[arg(long, value_name = "COEFF")]
     kl_coeff: Option<f64>,
 
@@ -81,7 +81,7 @@ pub(crate) struct RlArgs {
     #[arg(long, value_name = "N")]
     validation_interval: Option<u64>,
 
-    /// Games of the selection split that are played greedily along the way: `rl.games`.
+    /// Validation episodes with greedy decoding: `rl.games`.
     #[arg(long, value_name = "N")]
     games: Option<u64>,
 

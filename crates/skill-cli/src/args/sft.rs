@@ -58,7 +58,7 @@ pub(crate) struct SftArgs {
     #[arg(long, value_name = "ALPHA")]
     lora_alpha: Option<f64>,
 
-    /// The longest example in tokens; longer ones lose their end: `sft.max_tokens`.
+    /// Maximum sequence length; longer examples are truncated: `sft.max_tokens`.
     #[arg(long, value_name = "N")]
     max_tokens: Option<u32>,
 
@@ -70,7 +70,7 @@ pub(crate) struct SftArgs {
     #[arg(long, value_name = "N")]
     checkpoint_interval: Option<u32>,
 
-    /// Games of the selection split that are played with each measurement: `sft.games`.
+    /// Validation episodes of each evaluation: `sft.games`.
     #[arg(long, value_name = "N")]
     games: Option<u32>,
 

@@ -165,7 +165,7 @@ pub(crate) struct MeasureArgs {
     #[arg(long)]
     pub(crate) wait: bool,
 
-    /// A folder of other skills that lie beside it; may be given more than once.
+    /// Folder of other installed skills (distractors); may be given more than once.
     #[arg(long, value_name = "DIR")]
     pub(crate) beside: Vec<PathBuf>,
 

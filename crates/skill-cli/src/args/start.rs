@@ -44,7 +44,7 @@ struct SharedArgs {
     #[arg(long, value_name = "WORLD", value_parser = WORLDS)]
     env: Option<String>,
 
-    /// Use simulated models in the place of all others: for a try without a network and without a key.
+    /// Replace all models with simulated ones (no network, no API key).
     ///
     /// Every result says so.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]

@@ -45,7 +45,7 @@ pub(crate) struct TrainArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) epochs: Option<u32>,
 
-    /// Tasks that are done at the same time (`run.workers`).
+    /// Concurrent tasks (`run.workers`).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) workers: Option<u32>,
 
@@ -63,9 +63,9 @@ pub(crate) struct TrainArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Agree to what the run may cost, and to begin: nothing about that is asked.
+    /// Skip the cost and start confirmations.
     ///
-    /// What a field of the data holds is agreed to with `--input` alone.
+    /// Sensitive columns still need `--input`.
     #[arg(short, long)]
     pub(crate) yes: bool,
 
