@@ -306,7 +306,7 @@ pub(crate) struct CasesArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Print one JSON object.
+    /// Write one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
