@@ -109,6 +109,13 @@ impl Bank {
         self.skills.values()
     }
 
+    /// How many episodes and how many skills it has, whatever became of them.
+    pub fn contents(&self) -> (usize, usize) {
+        let is_episode = |skill: &&Skill| skill.latest().is_some_and(|version| version.content.is_episode());
+        let n_episodes = self.skills().filter(is_episode).count();
+        (n_episodes, self.skills.len() - n_episodes)
+    }
+
     /// A skill by its id.
     pub fn skill(&self, id: &SkillPartId) -> Option<&Skill> {
         self.skills.get(id)

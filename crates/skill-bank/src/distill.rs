@@ -16,6 +16,7 @@
 mod plan;
 mod prompts;
 mod proposal;
+mod raw;
 mod reply;
 mod similar;
 mod teacher;
@@ -23,6 +24,7 @@ mod teacher;
 pub use plan::{DistillPlan, PlannedCall};
 pub use prompts::{PromptLimits, TeacherPrompt, TeacherPrompts};
 pub use proposal::{Admit, Applied, Change, LeftOut, LeftOutReason, Proposal, apply, normalised};
+pub use raw::raw_episodes;
 pub use teacher::Teacher;
 
 pub(crate) use prompts::content_text;
@@ -103,7 +105,7 @@ impl DistillSettings {
 #[non_exhaustive]
 pub enum DistillError {
     /// There is nothing to read.
-    #[error("there are no episodes to distil")]
+    #[error("there are no episodes to distil or to show")]
     NoEpisodes,
     /// The plan was made from other episodes.
     #[error("the plan does not fit the episodes: it was made from others")]
@@ -132,7 +134,7 @@ pub enum DistillError {
 }
 
 /// What a distillation came to.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Distillation {
     /// The skills that are proposed: general ones, those of each type, mistakes. A tier may have none, which a note says.

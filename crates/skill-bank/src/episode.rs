@@ -20,7 +20,7 @@ pub use read::{EpisodeError, EpisodeFile, EpisodeFormat, Fault, Skipped, read_ep
 pub use sets::{ItemSets, SetError, TestItems, TrainEpisode, TrainItems, TrialItems, ValidationItems};
 pub use text::{MAX_FIELD_CHARS, render_episode};
 
-pub(crate) use text::escape;
+pub(crate) use text::{escape, steps_text};
 
 use serde::{Deserialize, Serialize};
 use skill_core::{ItemId, SkillPartId, Trajectory, estimate_tokens};

@@ -118,6 +118,12 @@ pub enum BankError {
         /// The model that is used.
         model: String,
     },
+    /// Skills where episodes are shown, or episodes where skills are.
+    #[error("the bank has {found}")]
+    OtherContents {
+        /// What it has, and what is shown.
+        found: String,
+    },
     /// Embedding mode without an embedding model.
     #[error("retrieval by embedding needs an embedding model")]
     NoEmbeddingModel,

@@ -59,6 +59,14 @@ pub(crate) fn heading(section: Section, task_type: &str) -> String {
     }
 }
 
+/// The heading of a section of episodes; `task_type` names the type of the task and is empty for all types.
+pub(crate) fn episodes_heading(task_type: &str) -> String {
+    match titled(task_type).as_str() {
+        "" => "### Earlier Episodes".to_owned(),
+        task_type => format!("### Earlier Episodes: {task_type}"),
+    }
+}
+
 /// A name with blanks for underscores, each of its words with a capital letter.
 fn titled(name: &str) -> String {
     let mut follows_a_letter = false;
@@ -91,6 +99,7 @@ pub(crate) fn line(content: &Content, section: Section, max_chars: usize) -> Lin
             [title.as_str(), principle, if is_shown { when_to_apply } else { "" }]
         }
         Content::Mistake { description, how_to_avoid, .. } => [description.as_str(), how_to_avoid, ""],
+        Content::Episode { goal, outcome, steps, .. } => return episode(goal, outcome, steps, max_chars),
     };
     let mut left = max_chars;
     let mut is_cut = false;
@@ -110,6 +119,7 @@ pub(crate) fn line(content: &Content, section: Section, max_chars: usize) -> Lin
         },
         Content::Mistake { .. } if is_blank(&first) => String::new(),
         Content::Mistake { .. } => format!("- **Don't**: {first}"),
+        Content::Episode { .. } => String::new(),
     };
     match content {
         _ if text.is_empty() => {}
@@ -117,7 +127,42 @@ pub(crate) fn line(content: &Content, section: Section, max_chars: usize) -> Lin
             text.push_str(&format!("\n  _Apply when: {third}_"));
         }
         Content::Mistake { .. } if !is_blank(&second) => text.push_str(&format!("\n  **Instead**: {second}")),
-        Content::Principle { .. } | Content::Mistake { .. } => {}
+        Content::Principle { .. } | Content::Mistake { .. } | Content::Episode { .. } => {}
+    }
+    Line { text, is_cut }
+}
+
+/// An episode: its goal and outcome, and of its steps the last whole lines that there is room for, since what an attempt
+/// came to is decided at its end.
+fn episode(goal: &str, outcome: &str, steps: &str, max_chars: usize) -> Line {
+    if steps.trim().is_empty() {
+        return Line { text: String::new(), is_cut: false };
+    }
+    let goal = cut(goal.trim(), max_chars);
+    let mut left = max_chars.saturating_sub(goal.chars().count());
+    let lines: Vec<&str> = steps.lines().collect();
+    let mut shown: Vec<Cow<'_, str>> = Vec::new();
+    for line in lines.iter().rev() {
+        let n_chars = line.chars().count();
+        if n_chars > left {
+            // Of an end that is longer than the room the beginning says most.
+            let part = cut(line, left);
+            if shown.is_empty() && !part.is_empty() {
+                shown.push(part);
+            }
+            break;
+        }
+        left -= n_chars;
+        shown.push(Cow::Borrowed(line));
+    }
+    let n_missing = lines.len() - shown.len();
+    let is_cut = n_missing > 0 || shown.iter().any(|line| matches!(line, Cow::Owned(_)));
+    let missing = (n_missing > 0).then(|| format!("\n  [{n_missing} earlier lines left out]"));
+    let mut text = format!("- **{goal}** ({outcome})");
+    text.extend(missing);
+    for line in shown.iter().rev() {
+        text.push_str("\n  ");
+        text.push_str(line);
     }
     Line { text, is_cut }
 }

@@ -83,6 +83,17 @@ pub enum Content {
         #[serde(default)]
         how_to_avoid: String,
     },
+    /// An attempt at a task as it was recorded, of which no teacher has made a skill.
+    Episode {
+        /// The task, which is never shown its own episode.
+        item: ItemId,
+        /// The goal of the task.
+        goal: String,
+        /// `success` or `failure`.
+        outcome: String,
+        /// The steps, in lines.
+        steps: String,
+    },
 }
 
 impl Content {
@@ -99,11 +110,12 @@ impl Content {
         }
     }
 
-    /// The title of a principle, the description of a mistake.
+    /// The title of a principle, the description of a mistake, the goal of an episode.
     pub fn title(&self) -> &str {
         match self {
             Self::Principle { title, .. } => title,
             Self::Mistake { description, .. } => description,
+            Self::Episode { goal, .. } => goal,
         }
     }
 
@@ -114,7 +126,13 @@ impl Content {
             Self::Mistake { description, why_it_happens, how_to_avoid } => {
                 [description, why_it_happens, how_to_avoid]
             }
+            Self::Episode { goal, outcome, steps, .. } => [goal, outcome, steps],
         }
+    }
+
+    /// True for an episode as it was recorded, which is not a skill.
+    pub fn is_episode(&self) -> bool {
+        matches!(self, Self::Episode { .. })
     }
 
     /// Estimated tokens of its texts.
@@ -201,6 +219,8 @@ skill_core::named_enum! {
         Distilled = "distilled",
         /// A teacher that read failures of a weak type.
         Evolved = "evolved",
+        /// A rollout, as it was recorded.
+        Recorded = "recorded",
         /// A file of another system.
         Imported = "imported",
         /// A person.

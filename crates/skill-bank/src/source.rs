@@ -106,7 +106,7 @@ impl BankSource {
             }
             Some(_) | None => None,
         };
-        Ok(self.bank.select(detected, similarities.as_deref()))
+        Ok(self.bank.select_for(Some(task.item), detected, similarities.as_deref()))
     }
 
     async fn embed_skills(

@@ -30,7 +30,7 @@ mod verdict;
 pub use own_runs::{RolloutUse, RunEpisodes, run_episodes};
 pub use run::read_record;
 pub use sets::n_items_of_sets;
-pub use settings::{Admission, BankSettings, TrialKind};
+pub use settings::{Admission, BankSettings, Show, TrialKind};
 pub use teach::{DistillTask, check_embedding, forbid_items};
 pub use trainer::BankTrainer;
 

@@ -5,12 +5,14 @@ use crate::config::{LoadedConfig, ModelRole};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::{prompts, skills, trainer, world};
-use skill_bank::distill::{Admit, DistillPlan, DistillSettings, LeftOut, Teacher, apply};
+use skill_bank::distill::{
+    Admit, DistillPlan, DistillSettings, Distillation, LeftOut, Teacher, apply, raw_episodes,
+};
 use skill_bank::episode::{Episode, TrainEpisode, TrainItems, assign_types};
 use skill_bank::lint::Forbidden;
 use skill_bank::{Bank, BankError, TokenCompression};
 use skill_llm::{CallCtx, CallPlace, ChatModel, EmbeddingModel};
-use skill_pipeline::bank::{DistillTask, forbid_items};
+use skill_pipeline::bank::{DistillTask, Show, forbid_items, teacher_error};
 use skill_pipeline::{PipelineError, StopSignal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -78,11 +80,16 @@ impl<'config> Distilling<'config> {
         &self.plan
     }
 
-    /// Has the teacher write skills, with its replies kept.
+    /// True if the episodes are what is shown, so that no teacher is asked.
+    pub fn shows_episodes(&self) -> bool {
+        trainer::bank_settings(&self.loaded.config).show == Show::Episodes
+    }
+
+    /// Has the teacher write skills, with its replies kept; where episodes are shown, they are taken as they are.
     ///
     /// # Errors
     ///
-    /// A teacher that is not configured or does not answer; the replies until then are kept.
+    /// A teacher that is not configured or does not answer; the replies until then are kept. No episode to show.
     pub async fn distill(
         &self,
         engine: &mut Engine<'_>,
@@ -90,6 +97,10 @@ impl<'config> Distilling<'config> {
         kept: &CallCache,
         stop: &StopSignal,
     ) -> Result<Distilled, Error> {
+        if self.shows_episodes() {
+            let raw = raw_episodes(&self.episodes).map_err(|error| teacher_error(error, "distill"))?;
+            return self.applied(&raw, Admit::Unmeasured);
+        }
         let loaded = self.loaded;
         let prompts = prompts::of_teacher(&loaded.config.prompts)?;
         let teacher: Arc<dyn ChatModel> = kept.chat(engine.model(ModelRole::Teacher)?);
@@ -115,11 +126,15 @@ impl<'config> Distilling<'config> {
             forbidden: &self.forbidden,
         };
         let distilled = task.ask(&asked, &call, &kept.journal).await?;
+        self.applied(&distilled, admit)
+    }
+
+    fn applied(&self, distilled: &Distillation, admit: Admit) -> Result<Distilled, Error> {
         let mut bank = Bank::new();
         let failed = |source: BankError| PipelineError::Bank { path: self.out.clone(), source };
         let applied = apply(&mut bank, 0, &distilled.proposals, admit).map_err(failed)?;
         let left_out = distilled.left_out.iter().chain(&applied.left_out).map(LeftOut::to_string).collect();
-        Ok(Distilled { bank, left_out, notes: distilled.notes, calls: distilled.calls })
+        Ok(Distilled { bank, left_out, notes: distilled.notes.clone(), calls: distilled.calls })
     }
 }
 

@@ -236,6 +236,9 @@ pub async fn examine(loaded: Result<LoadedConfig, ConfigError>, asked: &Examinat
     };
     let mut findings = vec![Finding::ok(Check::Configuration, format!("{} is valid", loaded.origin))];
     findings.extend(loaded.mapping.as_ref().map(of_mapping));
+    findings.extend(trainer::told_of_episodes(&loaded).map(|message| {
+        Finding::warning(Check::Configuration, message, "remove these keys, or set `bank.show = \"skills\"`")
+    }));
     let paths = loaded.check_paths();
     let first_request = match &paths {
         Ok(()) => {

@@ -149,6 +149,9 @@ pub fn of_pipeline(error: &PipelineError) -> &'static str {
         }
         PipelineError::NoRun { .. } => "name a directory that `skillrl train` has written",
         PipelineError::NoStep { .. } => "name a finished step; `skillrl show RUN` lists them",
+        PipelineError::Bank { source: BankError::OtherContents { .. }, .. } => {
+            "name a bank of what is shown, or change `bank.show`; with `bank.show = \"episodes\"` `skillrl distill` makes a bank of episodes"
+        }
         PipelineError::Bank { source: BankError::Pinned { .. }, .. } => {
             "unpin it with `skillrl bank unpin`, if it is to change"
         }

@@ -42,7 +42,7 @@ use skill_pipeline::run_dir::event_log::EventLog;
 use skill_pipeline::run_dir::process_log::ProcessLog;
 use skill_pipeline::run_dir::vacant::check_vacant;
 use skill_pipeline::run_dir::{RunDir, is_stop_requested, way_to, withdraw_stop};
-use skill_pipeline::{Event, EventSink, PipelineError, StopSignal, identity};
+use skill_pipeline::{Event, EventSink, PipelineError, StopSignal, Warning, identity};
 use skill_weights::policy::WeightsSpent;
 use skill_weights::sft::demos::Demonstrator;
 use std::path::{Path, PathBuf};
@@ -175,6 +175,9 @@ impl PhasedTrainer {
             workers: usize::try_from(self.loaded.config.run.workers).unwrap_or(usize::MAX),
             config_dir: base.and_then(|base| way_to(&self.out, &base)),
         });
+        if let Some(message) = trainer::told_of_episodes(&self.loaded) {
+            log.emit(&Event::warning(None, Warning::Note { message }, None));
+        }
         let settings = PhaseSettings::new(&self.loaded, policy, env)?;
         let target = LocalTarget::open(&policy.config.models.target)?;
         sft::check(policy, &target)?;

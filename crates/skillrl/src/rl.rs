@@ -13,6 +13,7 @@ use crate::{prompts, skills, world};
 use skill_bank::Bank;
 use skill_core::SkillDoc;
 use skill_envs::source::document;
+use skill_pipeline::bank::Show;
 use skill_pipeline::bank_dir::read_bank;
 use skill_pipeline::records::sft::CHECKPOINTS_DIR;
 use skill_pipeline::run_dir::live::{LiveEvents, Pulse};
@@ -187,7 +188,11 @@ fn bank_in_the_loop(
     let config = &loaded.config;
     let trains_banks = config.train.mode != TrainMode::Document;
     let (initial, source) = match &request.bank {
-        Some(path) => (read_bank(path)?.bank, None),
+        Some(path) => {
+            let bank = read_bank(path)?.bank;
+            skills::check_contents(path, &bank, bank_settings(config).show)?;
+            (bank, None)
+        }
         None => match skills::initial_bank(config.bank.as_ref())? {
             Some(found) => found,
             None if trains_banks => (Bank::new(), None),
@@ -203,7 +208,8 @@ fn bank_in_the_loop(
         .with_settings(bank_settings(config))
         .with_embedding(embedding)
         .with_frame(frame);
-    if trains_banks || config.models.teacher.is_some() {
+    let is_taught = trains_banks || config.models.teacher.is_some();
+    if is_taught && bank_settings(config).show == Show::Skills {
         let max_reply_tokens = config.limits.max_reply_tokens;
         bank = bank.with_teacher(engine.model(ModelRole::Teacher)?, max_reply_tokens);
     }

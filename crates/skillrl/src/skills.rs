@@ -21,6 +21,7 @@ use skill_envs::folder::{FolderError, is_executable, read_folder};
 use skill_envs::{Env, EnvError};
 use skill_llm::regular_file;
 use skill_llm::{EmbeddingModel, text_file};
+use skill_pipeline::bank::Show;
 use skill_pipeline::bank_dir::{read_bank, read_source};
 use skill_pipeline::run_dir::CARRIED_DIR;
 use skill_pipeline::{PipelineError, RunReader};
@@ -220,12 +221,31 @@ pub(crate) fn initial_bank(
     let Some(path) = config.and_then(|bank| bank.initial.as_ref()) else { return Ok(None) };
     let path = path.to_path();
     let ReadBank { bank, format, .. } = read_bank(&path)?;
+    check_contents(&path, &bank, config.map_or(Show::Skills, |config| config.show))?;
     // A log by itself has no text of another system beside it.
     let source = match format {
         BankFormat::Log if !path.is_dir() => None,
         _ => read_source(&path, &bank)?,
     };
     Ok(Some((bank, source)))
+}
+
+/// Refuses a bank of skills where episodes are shown, and one of episodes where skills are.
+///
+/// # Errors
+///
+/// A bank with something else, or with nothing where nothing can be added.
+pub(crate) fn check_contents(path: &Path, bank: &Bank, show: Show) -> Result<(), Error> {
+    let (n_episodes, n_skills) = bank.contents();
+    let found = match show {
+        Show::Skills if n_episodes > 0 => {
+            format!("{n_episodes} recorded episodes, and no skills are shown beside them")
+        }
+        Show::Episodes if n_skills > 0 => format!("{n_skills} skills, and no episodes are shown beside them"),
+        Show::Episodes if n_episodes == 0 => "no episodes on record".to_owned(),
+        Show::Skills | Show::Episodes => return Ok(()),
+    };
+    Err(bank_error(path, BankError::OtherContents { found }))
 }
 
 fn bank_error(path: &Path, source: BankError) -> Error {

@@ -4,7 +4,9 @@ mod elsewhere;
 
 use crate::config::key::declare::{Carry as _, Fill as _};
 use crate::config::recorded::needed_overrides;
-use crate::config::{Anchors, Config, GateConfig, LoadedConfig, ModelRole, Schedule, simulated_models};
+use crate::config::{
+    Anchors, Config, GateConfig, LoadedConfig, ModelRole, Origin, Schedule, simulated_models,
+};
 use crate::cost::prices;
 use crate::engine::{Engine, RunModels};
 use crate::error::Error;
@@ -18,7 +20,7 @@ use skill_core::search_plan::SearchBudget;
 use skill_core::{GateKind, GateMode, TokenSaving};
 use skill_envs::EnvError;
 use skill_llm::EmbeddingModel;
-use skill_pipeline::bank::{BankSettings, BankTrainer};
+use skill_pipeline::bank::{BankSettings, BankTrainer, Show};
 use skill_pipeline::run_dir::live::LiveEvents;
 use skill_pipeline::{
     Acceptance, Event, EventSink, RunConfig, SkillAware, StopSignal, TrainSettings, Trainer, Warning,
@@ -57,6 +59,9 @@ pub fn bank(
     let mut engine = Engine::new(loaded).for_training();
     let models = engine.run_models(ModelRole::Teacher)?;
     let embedding = engine.retrieval_model()?;
+    if let Some(message) = told_of_episodes(loaded) {
+        events.emit(&Event::warning(None, Warning::Note { message }, None));
+    }
     let base = of_engine(&engine, models, events, stop)?;
     Ok((bank_over(&loaded.config, base, embedding)?, loaded.run_dir()))
 }
@@ -155,12 +160,31 @@ pub(crate) fn run_config(
     }
 }
 
+/// Names the settings that are asked for and do nothing, since episodes are shown in place of skills.
+pub(crate) fn told_of_episodes(loaded: &LoadedConfig) -> Option<String> {
+    if bank_settings(&loaded.config).show == Show::Skills {
+        return None;
+    }
+    // How often a training task is attempted decides what is on record.
+    let is_idle =
+        |key: &str| key == "bank.admit" || (key.starts_with("evolution.") && key != "evolution.samples");
+    let is_set = |origin: &Origin| matches!(origin, Origin::File { .. } | Origin::Set);
+    let idle = loaded.origins.iter().filter(|(key, origin)| is_idle(key) && is_set(origin));
+    let idle: Vec<String> = idle.map(|(key, _)| format!("`{key}`")).collect();
+    (!idle.is_empty()).then(|| {
+        format!(
+            "without effect with `bank.show = \"episodes\"`, which distils and tries nothing: {}",
+            idle.join(", ")
+        )
+    })
+}
+
 /// How a bank is made and kept, as `[bank]` and `[evolution]` say.
 pub fn bank_settings(config: &Config) -> BankSettings {
     let mut settings = BankSettings::default();
     config.bank.clone().unwrap_or_default().fill(&mut settings);
     config.evolution.clone().unwrap_or_default().fill(&mut settings);
-    settings
+    settings.effective()
 }
 
 /// What a candidate must show, with the setting of its mode.

@@ -191,6 +191,7 @@ pub(crate) fn content_text(content: &Content) -> String {
     let labels = match content {
         Content::Principle { .. } => ["Title", "Principle", "When to apply"],
         Content::Mistake { .. } => ["Mistake", "Why it happens", "How to avoid it"],
+        Content::Episode { .. } => ["Task", "Outcome", "Steps"],
     };
     let fields = labels.into_iter().zip(content.texts());
     let lines = fields.filter(|(_, text)| !text.is_empty()).map(|(label, text)| format!("{label}: {text}"));

@@ -223,7 +223,10 @@ fn apply_one(
 ) -> Result<(), BankError> {
     let (skill, tier, parents) = match &proposal.change {
         Change::Add { tier, content } => {
-            if let Some(same) = same_title(bank, tier, content) {
+            // Several attempts at one task are several episodes.
+            if !content.is_episode()
+                && let Some(same) = same_title(bank, tier, content)
+            {
                 let reason = LeftOutReason::Duplicate { of: same.to_string() };
                 applied.left_out.push(LeftOut::new(tier, content.title(), reason));
                 return Ok(());

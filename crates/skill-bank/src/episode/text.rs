@@ -6,6 +6,9 @@ use skill_core::estimate_tokens;
 /// The most characters of one field, such as an observation: a field is cut at this, a step never is.
 pub const MAX_FIELD_CHARS: usize = 1_500;
 
+/// The most tokens of an episode in a bank, about; of a longer one the first steps are left out.
+const MAX_RECORDED_TOKENS: u64 = 10_000;
+
 /// Tags that text from outside must not end or begin.
 const TAGS: [&str; 8] =
     ["</episode", "<episode", "</skill", "<skill", "</proposal", "<proposal", "</reply", "<reply"];
@@ -25,6 +28,15 @@ pub fn render_episode(episode: &Episode, number: usize, max_tokens: u64) -> Stri
     let used = estimate_tokens(&head) + lines.iter().map(|line| estimate_tokens(line) + 1).sum::<u64>();
     lines.extend(last_steps(episode, max_tokens.saturating_sub(used)));
     format!("{head}{}\n</episode>", escape(&lines.join("\n")))
+}
+
+/// All steps of an episode, of a very long one the last whole ones; without steps its summary or its answer.
+pub(crate) fn steps_text(episode: &Episode) -> String {
+    if episode.steps.is_empty() {
+        let told = [&episode.description, &episode.answer].into_iter().find(|text| !text.trim().is_empty());
+        return told.map(|text| escape(&clip(text))).unwrap_or_default();
+    }
+    escape(&last_steps(episode, MAX_RECORDED_TOKENS).join("\n"))
 }
 
 fn fields(episode: &Episode) -> Vec<String> {

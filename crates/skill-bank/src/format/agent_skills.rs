@@ -20,13 +20,11 @@ pub struct AgentSkill {
     pub text: String,
 }
 
-/// The active skills as folders, in the order of the bank.
+/// The active skills as folders, in the order of the bank; episodes are not skills and are left out.
 pub fn agent_skills(bank: &Bank) -> Vec<AgentSkill> {
     let mut names = BTreeSet::new();
     let mut skills = Vec::new();
     for skill in active(bank) {
-        let name = free_name(skill.content.title(), skill.id.as_str(), &names);
-        names.insert(name.clone());
         let (description, body) = match skill.content {
             Content::Principle { title, principle, when_to_apply } => {
                 let when = if when_to_apply.is_empty() { principle } else { when_to_apply };
@@ -41,7 +39,10 @@ pub fn agent_skills(bank: &Bank) -> Vec<AgentSkill> {
                 }
                 (format!("Avoid this: {description}"), body)
             }
+            Content::Episode { .. } => continue,
         };
+        let name = free_name(skill.content.title(), skill.id.as_str(), &names);
+        names.insert(name.clone());
         let of_tier = match skill.tier {
             Tier::General | Tier::Mistakes => String::new(),
             Tier::TaskType(task_type) => format!("Tasks of the type {task_type}. "),

@@ -266,8 +266,9 @@ pub fn write(
         }
         None => None,
     };
-    let skills = active(bank);
-    let (value, left_out) = match format {
+    let (episodes, skills): (Vec<_>, Vec<_>) =
+        active(bank).into_iter().partition(|skill| skill.content.is_episode());
+    let (value, mut left_out) = match format {
         BankFormat::Paper => (paper::write(original.as_ref(), &skills), Vec::new()),
         BankFormat::Krill => krill::write(original.as_ref(), &skills, now),
         BankFormat::Log => {
@@ -275,6 +276,7 @@ pub fn write(
             return Err(BankError::NotABank { message });
         }
     };
+    left_out.extend(episodes.into_iter().map(|episode| episode.id.clone()));
     let text = match original {
         Some(original) if original.value == value => original.text.to_owned(),
         Some(original) => original.style.write(&value),

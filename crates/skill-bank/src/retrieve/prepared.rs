@@ -7,10 +7,11 @@
 use super::selection::{LeftOutSkill, Selection, ShownSkill, Warning, WhyLeftOut};
 use super::similarity::embedding_text;
 use super::{Compat, Retrieval, RetrievalMode, RetrievalSettings, top_k_over};
-use crate::render::{ALL_TYPES_HEADING, NOTHING_RELEVANT, Section, heading, line};
-use crate::skill::{Tier, ViewedSkill};
+use crate::render::{ALL_TYPES_HEADING, NOTHING_RELEVANT, Section, episodes_heading, heading, line};
+use crate::skill::{Content, Tier, ViewedSkill};
 use crate::task_type::{Detected, TypeDetector};
 use crate::view::BankView;
+use skill_core::ItemId;
 use skill_core::tokens::estimate_tokens;
 use std::collections::BTreeMap;
 
@@ -110,11 +111,21 @@ impl PreparedBank {
     /// [`SkillVectors::similarities`](super::SkillVectors::similarities) gives them. Embedding mode without them ranks
     /// as template mode does, and says so.
     pub fn select(&self, task_type: Detected, similarities: Option<&[Option<f32>]>) -> Selection {
+        self.select_for(None, task_type, similarities)
+    }
+
+    /// The same for this task, which is not shown its own episodes.
+    pub fn select_for(
+        &self,
+        item: Option<&ItemId>,
+        task_type: Detected,
+        similarities: Option<&[Option<f32>]>,
+    ) -> Selection {
         let wanted = self.settings.mode == RetrievalMode::Embedding;
         let similarities = similarities.filter(|_| wanted);
         let mode = if similarities.is_some() { RetrievalMode::Embedding } else { RetrievalMode::Template };
-        let mut selecting =
-            Selecting { bank: self, similarities: similarities.unwrap_or_default(), left_out: Vec::new() };
+        let similarities = similarities.unwrap_or_default();
+        let mut selecting = Selecting { bank: self, item, similarities, left_out: Vec::new() };
         let mut sections = match self.settings.compat {
             Compat::None => selecting.sections(task_type.task_type.as_deref()),
             Compat::Paper => selecting.sections_of_the_paper(task_type.task_type.as_deref()),
@@ -211,6 +222,7 @@ impl PreparedBank {
 /// A selection under way.
 struct Selecting<'a> {
     bank: &'a PreparedBank,
+    item: Option<&'a ItemId>,
     /// Empty where there are none.
     similarities: &'a [Option<f32>],
     left_out: Vec<LeftOutSkill>,
@@ -254,7 +266,11 @@ impl Selecting<'_> {
                 other_bound.total_cmp(&bound).then(cosines)
             });
         }
-        Ranked::new(section, heading(section, tier.task_type().unwrap_or_default()), places, top_k)
+        let task_type = tier.task_type().unwrap_or_default();
+        let skill = |place: &usize| self.bank.view.skills().get(*place);
+        let is_of_episodes = places.iter().filter_map(skill).any(|skill| skill.content.is_episode());
+        let heading = if is_of_episodes { episodes_heading(task_type) } else { heading(section, task_type) };
+        Ranked::new(section, heading, places, top_k)
     }
 
     /// Keeps the best of the general skills and of those of the type together; in its section each keeps its place
@@ -297,7 +313,20 @@ impl Selecting<'_> {
         for place in empty {
             self.leave_out(place, section, 0, WhyLeftOut::Empty);
         }
+        let (own, usable): (Vec<usize>, Vec<usize>) =
+            usable.into_iter().partition(|place| self.is_of_this_task(*place));
+        for place in own {
+            self.leave_out(place, section, 0, WhyLeftOut::SameTask);
+        }
         usable
+    }
+
+    fn is_of_this_task(&self, place: usize) -> bool {
+        let Some(skill) = self.bank.view.skills().get(place) else { return false };
+        match &skill.content {
+            Content::Episode { item, .. } => self.item == Some(item),
+            Content::Principle { .. } | Content::Mistake { .. } => false,
+        }
     }
 
     /// The rules of the paper's code, see [`Compat::Paper`].

@@ -80,6 +80,8 @@ skill_core::named_enum! {
         BelowThreshold = "below_threshold",
         /// It has no text.
         Empty = "empty",
+        /// It is an episode of the same task, whose actions could be copied.
+        SameTask = "same_task",
     }
 }
 

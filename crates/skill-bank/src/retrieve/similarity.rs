@@ -7,13 +7,15 @@ use skill_llm::{CallCtx, EmbeddingModel, EmbeddingRequest, LlmError};
 use std::sync::Arc;
 
 /// The text of a skill that is embedded: title, principle and when to apply it, without blanks around them, empty ones
-/// left out, joined by `". "`. `None` for a mistake and for a skill without text: these have no vector.
+/// left out, joined by `". "`; of an episode its goal. `None` for a mistake and for a skill without text: these have no
+/// vector.
 ///
 /// It is the text that the SkillRL paper's code embeds.
 pub fn embedding_text(content: &Content) -> Option<String> {
     match content {
         Content::Principle { .. } => Some(whole_text(content)).filter(|text| !text.is_empty()),
         Content::Mistake { .. } => None,
+        Content::Episode { goal, .. } => Some(goal.trim().to_owned()).filter(|text| !text.is_empty()),
     }
 }
 

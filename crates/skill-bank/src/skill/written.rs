@@ -3,9 +3,9 @@
 use super::Content;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use skill_core::Usage;
+use skill_core::{ItemId, Usage};
 
-/// A [`Content`] as it is written, either a principle or a mistake.
+/// A [`Content`] as it is written: a principle, a mistake or an episode.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenContent {
@@ -15,6 +15,10 @@ struct WrittenContent {
     description: Option<String>,
     why_it_happens: Option<String>,
     how_to_avoid: Option<String>,
+    item: Option<ItemId>,
+    goal: Option<String>,
+    outcome: Option<String>,
+    steps: Option<String>,
 }
 
 impl TryFrom<WrittenContent> for Content {
@@ -29,6 +33,10 @@ impl TryFrom<WrittenContent> for Content {
                 description: None,
                 why_it_happens: None,
                 how_to_avoid: None,
+                item: None,
+                goal: None,
+                outcome: None,
+                steps: None,
             } => Ok(Self::Principle { title, principle, when_to_apply: when_to_apply.unwrap_or_default() }),
             WrittenContent {
                 title: None,
@@ -37,12 +45,31 @@ impl TryFrom<WrittenContent> for Content {
                 description: Some(description),
                 why_it_happens,
                 how_to_avoid,
+                item: None,
+                goal: None,
+                outcome: None,
+                steps: None,
             } => Ok(Self::Mistake {
                 description,
                 why_it_happens: why_it_happens.unwrap_or_default(),
                 how_to_avoid: how_to_avoid.unwrap_or_default(),
             }),
-            _ => Err("the content has neither `title` and `principle` nor `description` alone"),
+            WrittenContent {
+                title: None,
+                principle: None,
+                when_to_apply: None,
+                description: None,
+                why_it_happens: None,
+                how_to_avoid: None,
+                item: Some(item),
+                goal: Some(goal),
+                outcome: Some(outcome),
+                steps: Some(steps),
+            } => Ok(Self::Episode { item, goal, outcome, steps }),
+            _ => Err(
+                "the content is not a principle (`title`, `principle`), a mistake (`description`) or an episode \
+                 (`item`, `goal`, `outcome`, `steps`)",
+            ),
         }
     }
 }

@@ -16,6 +16,7 @@ mod evolve_recorded;
 mod format;
 mod lint;
 mod log;
+mod raw;
 mod recorded;
 mod retrieve;
 mod retrieve_recorded;

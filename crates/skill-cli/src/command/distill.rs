@@ -61,9 +61,16 @@ pub(crate) fn run(args: &DistillArgs) -> crate::Result {
         check_vacant(&args.out)?;
     }
     let mut engine = Engine::new(&loaded);
-    // A teacher that is not there is found out before a directory is made.
-    engine.model(ModelRole::Teacher)?;
     let distilling = Distilling::new(&loaded, episodes, &args.out)?;
+    if distilling.shows_episodes() && is_file {
+        let message = "episodes have no place in a file of skills";
+        let hint = "name a directory as `--output`, or set `bank.show = \"skills\"`";
+        return Err(CommandError::new(message).with_hint(hint).into());
+    }
+    if !distilling.shows_episodes() {
+        // A teacher that is not there is found out before a directory is made.
+        engine.model(ModelRole::Teacher)?;
+    }
     if let Some(error) = &distilling.warning {
         super::say(&format!(
             "warning: the items of `[env]` cannot be read, so skills are only held against the goals of the episodes: {}",
@@ -77,7 +84,7 @@ pub(crate) fn run(args: &DistillArgs) -> crate::Result {
     kept.note_begun(&inputs)?;
     let n_before = engine.budget().spent().calls;
     let tiers: Vec<String> = distilling.plan().tiers().map(Tier::to_string).collect();
-    if !args.quiet {
+    if !args.quiet && !distilling.shows_episodes() {
         super::say(&format!(
             "{} for {}: {} and at most {} repairs",
             counted(distilling.n_episodes() as u64, "episode"),
@@ -87,7 +94,12 @@ pub(crate) fn run(args: &DistillArgs) -> crate::Result {
         ));
     }
     let stop = StopSignal::default();
-    let admit = if args.admit_unmeasured() { Admit::Unmeasured } else { Admit::Candidate };
+    let what = if distilling.shows_episodes() { "recorded episode" } else { "skill" };
+    let admit = if args.admit_unmeasured() || distilling.shows_episodes() {
+        Admit::Unmeasured
+    } else {
+        Admit::Candidate
+    };
     let work = distilling.distill(&mut engine, admit, &kept, &stop);
     let distilled = super::block_on(stop.clone(), "stopping", work)??;
     let bank = &distilled.bank;
@@ -119,7 +131,7 @@ pub(crate) fn run(args: &DistillArgs) -> crate::Result {
     let mut text = format!(
         "{}: {} from {}, {state}\n",
         args.out.display(),
-        counted(bank.skills().len() as u64, "skill"),
+        counted(bank.skills().len() as u64, what),
         counted(n_episodes as u64, "episode"),
     );
     for (tier, n) in by_tier(bank) {

@@ -672,3 +672,46 @@ fn a_report_has_the_tokens_of_episodes_against_those_of_the_skills() {
     context.succeed(&["report", "run", "--output", "page.html"]);
     assert!(context.read("page.html").contains(&format!("{ratio:.1} : 1")), "{ratio}");
 }
+
+#[test]
+fn a_run_with_episodes_in_place_of_skills_says_so_and_is_replayed() {
+    let context = household();
+    let episodes = train(&["bank.show=episodes", "evolution.max_trials=2"]);
+    let output = context.run(&episodes);
+    output.assert_code(code::SUCCESS);
+    let idle = "`evolution.max_trial_rollouts`, `evolution.max_trials`, `evolution.rounds`";
+    assert_names(&context.succeed(&[&["doctor", "household.toml"][..], &episodes[3..]].concat()), &[idle]);
+    let record = context.json("run/rounds/round_0000/record.json");
+    assert_eq!((&record["n_episodes"], &record["n_active"]), (&json!(12), &json!(12)), "{record}");
+    assert!(record["tokens"].get("distill").is_none(), "{record}");
+    let report = context.succeed_json(&["report", "run", "--json"]);
+    assert_names(&report["verdict"].to_string(), &["12 recorded episodes in place of skills", "bank.show"]);
+    context.succeed(&["replay", "run"]);
+    context.succeed(&["check", "run"]);
+    context.run(&train(&[])).fails(code::OTHER_RUN, &["`bank.show`", "episodes"]);
+    // The bank measures as any other, and trains only where episodes are shown.
+    context.succeed(&["eval", "household.toml", "--bank", "run/bank"]);
+    let initial = |show: &'static str| train(&["bank.initial=run/bank", show, "run.dir=next"]);
+    context.run(&initial("bank.show=skills")).fails(code::DATA, &["12 recorded episodes", "bank.show"]);
+    context.succeed(&initial("bank.show=episodes"));
+}
+
+#[test]
+fn what_cannot_be_shown_in_place_of_skills_is_named() {
+    let context = with_episodes();
+    context
+        .run(&train(&["bank.show=raw"]))
+        .fails(code::USAGE, &["`bank.show`", "\"skills\"", "\"episodes\""]);
+    context.succeed(&distill("episodes.jsonl", "skills", &[]));
+    let shown = |bank: &'static str| train(&["bank.show=episodes", bank]);
+    context.run(&shown("bank.initial=skills")).fails(code::DATA, &["skills", "no episodes are shown"]);
+    let raw = ["--set", "train.mode=bank", "--set", "bank.show=episodes"];
+    let from = |file: &'static str| distill(file, "raw", &raw);
+    context.write("damaged.jsonl", "{\"episode_version\": 1, \"id\": ");
+    context.run(&from("damaged.jsonl")).fails(code::USAGE, &["damaged.jsonl", "cut off"]);
+    context.write("none.jsonl", "");
+    context.run(&from("none.jsonl")).fails(code::USAGE, &["none.jsonl", "no episodes"]);
+    let file = distill("episodes.jsonl", "raw.json", &raw);
+    context.run(&file).fails(code::USAGE, &["no place in a file of skills"]);
+    assert_names(&context.succeed(&from("episodes.jsonl")), &["12 recorded episodes"]);
+}

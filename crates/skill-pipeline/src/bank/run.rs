@@ -143,7 +143,9 @@ impl BankRun<'_> {
                 record.validation = Some(validation);
                 self.n_admitted_since_validation = 0;
             }
-            record.n_active = self.bank.bank().view().skills().len();
+            let view = self.bank.bank().view();
+            record.n_active = view.skills().len();
+            record.n_episodes = view.skills().iter().filter(|skill| skill.content.is_episode()).count();
             record.waiting = self.waiting();
             record.tokens = std::mem::take(&mut self.tokens);
             spans::tell_round(&span, &record);

@@ -16,6 +16,16 @@ named_enum! {
 }
 
 named_enum! {
+    /// What tasks are shown of the experience of earlier ones.
+    pub enum Show {
+        /// Skills that a teacher distils from episodes.
+        Skills = "skills",
+        /// The episodes as they were recorded: the comparison of the SkillRL paper without a skill library.
+        Episodes = "episodes",
+    }
+}
+
+named_enum! {
     /// When a trial may decide.
     pub enum TrialKind {
         /// After each group of rollouts, by an e-value.
@@ -29,6 +39,8 @@ named_enum! {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct BankSettings {
+    /// What tasks are shown.
+    pub show: Show,
     /// What a proposed skill must do to become active.
     pub admission: Admission,
     /// The share of the training items that the teacher never sees, on which trials are made; in `0.0..1.0`.
@@ -68,6 +80,17 @@ pub struct BankSettings {
 }
 
 impl BankSettings {
+    /// These settings, of which with episodes in place of skills none distils, tries, hides or evolves anything.
+    #[must_use]
+    pub fn effective(self) -> Self {
+        match self.show {
+            Show::Skills => self,
+            Show::Episodes => {
+                Self { admission: Admission::Unmeasured, rounds: 0, max_trials: 0, hide_share: 0.0, ..self }
+            }
+        }
+    }
+
     /// True if skills are tried before they become active, so that some tasks must be kept for trials.
     pub(crate) fn has_trials(&self) -> bool {
         self.admission == Admission::Measured && self.max_trials > 0
@@ -122,6 +145,7 @@ impl BankSettings {
 impl Default for BankSettings {
     fn default() -> Self {
         Self {
+            show: Show::Skills,
             admission: Admission::Measured,
             trial_share: 0.5,
             max_active: 20,

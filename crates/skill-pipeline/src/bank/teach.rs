@@ -1,14 +1,14 @@
 //! What a teacher is asked in a run, and what becomes of its replies.
 
-use super::Admission;
 use super::run::BankRun;
+use super::{Admission, Show};
 use crate::error::PipelineError;
 use crate::event::Stage;
 use crate::records::bank::RoundRecord;
 use skill_bank::BankEvent;
 use skill_bank::distill::{
     Admit, Applied, DistillError, DistillPlan, DistillSettings, Distillation, LeftOut, Proposal, Teacher,
-    apply, distill,
+    apply, distill, raw_episodes,
 };
 use skill_bank::episode::TrainEpisode;
 use skill_bank::evolve::{EvolvePlan, evolve};
@@ -27,19 +27,30 @@ impl BankRun<'_> {
         record: &mut RoundRecord,
     ) -> Result<(), PipelineError> {
         let settings = DistillSettings::default();
-        let plan = DistillPlan::new(episodes, &settings);
-        let watch = self.begin();
-        self.tell_stage(None, Stage::Distill, plan.calls.len());
         let call = self.call(None);
-        let models = self.counted(&watch);
-        let task = DistillTask { episodes, plan: &plan, settings: &settings, forbidden: &self.forbidden };
-        let distilled = task.ask(&self.asked(&models), &call, &self.journal).await?;
-        self.end(None, Stage::Distill, &watch);
+        let distilled = match self.settings().show {
+            Show::Skills => {
+                let plan = DistillPlan::new(episodes, &settings);
+                let watch = self.begin();
+                self.tell_stage(None, Stage::Distill, plan.calls.len());
+                let models = self.counted(&watch);
+                let task =
+                    DistillTask { episodes, plan: &plan, settings: &settings, forbidden: &self.forbidden };
+                let distilled = task.ask(&self.asked(&models), &call, &self.journal).await?;
+                self.end(None, Stage::Distill, &watch);
+                distilled
+            }
+            Show::Episodes => {
+                raw_episodes(episodes).map_err(|error| teacher_error(error, distill_place(&call)))?
+            }
+        };
         record.episode_tokens = Some(tokens_of(episodes));
         record.left_out.extend(distilled.left_out.iter().map(LeftOut::to_string));
         record.notes.extend(distilled.notes);
         self.propose(record, &distilled.proposals).await?;
-        self.tell_proposals(Stage::Distill, record);
+        if self.settings().show == Show::Skills {
+            self.tell_proposals(Stage::Distill, record);
+        }
         Ok(())
     }
 

@@ -54,7 +54,7 @@ impl BankTrainer {
     /// Trains with these settings.
     #[must_use]
     pub fn with_settings(self, settings: BankSettings) -> Self {
-        Self { settings, ..self }
+        Self { settings: settings.effective(), ..self }
     }
 
     /// Embeds goals and skills with this model.

@@ -58,6 +58,9 @@ pub struct RoundRecord {
     pub standing: IndexMap<String, TrialNumbers>,
     /// Skills that are active after it.
     pub n_active: usize,
+    /// Recorded episodes among them, which are shown in place of skills.
+    #[serde(default, skip_serializing_if = "super::is_zero")]
+    pub n_episodes: usize,
     /// The bank on the selection split, where it was measured.
     pub validation: Option<ValidationRecord>,
     /// Calls and tokens by stage.

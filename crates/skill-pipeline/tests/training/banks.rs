@@ -12,7 +12,7 @@ use skill_core::{RolloutResult, SkillPartId};
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, Message, Role, Usage};
-use skill_pipeline::bank::{Admission, BankSettings, BankTrainer, read_record};
+use skill_pipeline::bank::{Admission, BankSettings, BankTrainer, Show, read_record};
 use skill_pipeline::bank_dir::{BankDir, read_bank};
 use skill_pipeline::records::bank::{BankSummary, RoundRecord};
 use skill_pipeline::run_dir::read_config;
@@ -250,6 +250,41 @@ fn without_measurements_everything_enters_and_is_counted_as_unmeasured() {
     let summary = run.run(dir.path()).unwrap();
     assert_eq!(summary.trials, [0, 0]);
     assert!(summary.active > 3 && summary.unmeasured == summary.active, "{summary:?}");
+}
+
+#[test]
+fn with_episodes_in_place_of_skills_no_teacher_is_asked_and_prompts_have_no_skill() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = Run::default();
+    run.bank.show = Show::Episodes;
+    run.target = counted(
+        ScriptedModel::answering("target", |request| {
+            let shown = request.text_of(Role::System);
+            assert!(!shown.contains("Skills") && !shown.contains("Principles"), "{shown}");
+            if shown.contains("### Earlier Episodes") { "open" } else { "shut" }.to_owned()
+        }),
+        usize::MAX,
+        Value::Null,
+    );
+    let summary = run.run(dir.path()).unwrap();
+    assert_eq!(run.teacher.n_replies.load(Ordering::Relaxed), 0);
+    assert_eq!((summary.rounds, summary.trials), (0, [0, 0]));
+    // Eight training tasks are attempted twice; the others are for trials, as in a run with skills.
+    assert_eq!((summary.active, summary.unmeasured), (16, 16));
+    assert!((summary.baseline.hard, summary.score.hard) == (0.0, 1.0), "{summary:?}");
+    let record = record(dir.path(), 0);
+    assert_eq!(record.admitted.len(), 16);
+    let shown = &record.validation.unwrap().shown;
+    assert!(shown.values().all(|shown| shown.len() == 6), "{shown:?}");
+    let bank = read_bank(&dir.path().join("bank")).unwrap().bank;
+    assert_eq!(bank.contents(), (16, 0));
+    let of_type = |skill: &skill_bank::Skill| skill.active().unwrap().content.title().contains("locked");
+    assert!(bank.skills().all(|skill| of_type(skill) == (skill.tier.task_type() == Some("locked"))));
+    // The same again finds everything recorded.
+    let again = Run { bank: run.bank.clone(), ..Run::default() };
+    let expect = files(dir.path());
+    again.run(dir.path()).unwrap();
+    assert_eq!((again.n_calls(), files(dir.path())), (0, expect));
 }
 
 #[test]

@@ -48,6 +48,9 @@ pub fn trial_line(round: u32, record: &TrialRecord) -> String {
 /// The line for a round.
 pub fn round_line(record: &RoundRecord) -> String {
     let mut line = match record.round {
+        0 if record.n_episodes > 0 => {
+            format!("recorded: {} in place of skills", counted(record.proposed.len() as u64, "episode"))
+        }
         0 => format!("distilled: {} proposed", counted(record.proposed.len() as u64, "skill")),
         round if record.weak.is_empty() => {
             format!("round {round}: no task type is clearly below the threshold")

@@ -280,7 +280,9 @@ fn a_household_reads_mistakes_as_a_bank_shows_them() {
         for content in contents {
             let tier = match content {
                 Content::Mistake { .. } => Tier::Mistakes,
-                Content::Principle { .. } => Tier::of_type("pick_heat_then_place_in_recep"),
+                Content::Principle { .. } | Content::Episode { .. } => {
+                    Tier::of_type("pick_heat_then_place_in_recep")
+                }
             };
             admit(&mut bank, tier, content.clone());
         }

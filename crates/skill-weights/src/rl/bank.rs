@@ -88,7 +88,7 @@ impl RlBank {
     /// Evolves with these settings; rounds and samples are those of the training of the policy.
     #[must_use]
     pub fn with_settings(self, settings: BankSettings) -> Self {
-        Self { settings, ..self }
+        Self { settings: settings.effective(), ..self }
     }
 
     /// Embeds goals and skills with this model.

@@ -6,6 +6,7 @@ use super::recorded::SPLIT_RULE;
 use super::{Config, LoadedConfig, Origin, value};
 use serde_json::Value;
 use skill_core::SplitRule;
+use skill_pipeline::bank::Show;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -69,6 +70,7 @@ impl Config {
             .map(|(section, key)| {
                 (section.path_of(key), lookup(&json, section, key.name).cloned().unwrap_or_default())
             })
+            .filter(|(key, value)| key != SHOW || *value != Show::Skills.as_str())
             .collect()
     }
 }
@@ -87,6 +89,9 @@ fn is_without_effect(key: &str, value: &Value) -> bool {
     LATER_KEYS.contains(&key)
         && (value.is_null() || *value == Value::Bool(false) || value.as_array().is_some_and(Vec::is_empty))
 }
+
+/// What a bank shows, which was skills before there was a choice.
+const SHOW: &str = "bank.show";
 
 /// Keys that may change while a run is resumed, but that say how far it goes.
 const LENGTH_KEYS: [&str; 5] =

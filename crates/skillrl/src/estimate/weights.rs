@@ -4,9 +4,11 @@ use super::bank::{BankStage, scaled, sum};
 use super::{Estimate, Span};
 use crate::config::LoadedConfig;
 use crate::config::collect::CollectAgent;
+use crate::trainer::bank_settings;
 use serde::Serialize;
 use skill_envs::{Env, Split};
 use skill_pipeline::Stage;
+use skill_pipeline::bank::Show;
 use skill_pipeline::records::phases::Phase;
 
 /// Episodes that a call of the teacher reads, about.
@@ -62,11 +64,15 @@ pub fn weights_estimate(loaded: &LoadedConfig, env: &dyn Env, of_document: &Esti
     // A call for the general tier and one for each type; with many episodes more, which are merged.
     let chunks = n_collected.div_ceil(EPISODES_PER_CALL);
     let most = 4 * chunks + 8 + rl.iterations / rl.validation_interval.max(1);
+    let teacher_calls = match bank_settings(config).show {
+        Show::Skills => Span::new(1, most),
+        Show::Episodes => Span::default(),
+    };
     WeightsEstimate {
         items: [n_train, n_val, n_test],
         total: sum(&phases, n_val, budget),
         phases,
         examples: u64::from(sft.examples) * u64::from(sft.epochs),
-        teacher_calls: Span::new(1, most),
+        teacher_calls,
     }
 }

@@ -150,6 +150,7 @@ pub(super) fn content_lines(text: &mut String, content: &Content) {
     let names = match content {
         Content::Principle { .. } => ["title", "principle", "when to apply"],
         Content::Mistake { .. } => ["description", "why it happens", "how to avoid"],
+        Content::Episode { .. } => ["task", "outcome", "steps"],
     };
     for (name, value) in names.into_iter().zip(content.texts()).filter(|(_, value)| !value.is_empty()) {
         let _ = writeln!(text, "  {name}: {}", harmless(value).replace('\n', "\n    "));

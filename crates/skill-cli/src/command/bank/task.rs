@@ -198,6 +198,7 @@ fn left_out_table(bank: &Bank, left_out: &[LeftOutSkill]) -> String {
             WhyLeftOut::OverBudget => "the token budget is used up",
             WhyLeftOut::BelowThreshold => "not similar enough to the goal",
             WhyLeftOut::Empty => "it has no text",
+            WhyLeftOut::SameTask => "it is an episode of this task",
         };
         vec![
             harmless(&skill.id.to_string()),

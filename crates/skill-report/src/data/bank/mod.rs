@@ -114,6 +114,9 @@ pub struct SkillCounts {
     pub retired: usize,
     /// Kept as they are by a person.
     pub pinned: usize,
+    /// Of the active ones, those that are recorded episodes and not skills.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub episodes: usize,
 }
 
 /// The trials of a run by outcome.
@@ -263,6 +266,11 @@ impl BankReport {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field by reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
 impl SkillCounts {
     /// The skills of a bank by state.
     pub fn of(bank: &Bank) -> Self {
@@ -275,6 +283,8 @@ impl SkillCounts {
             }
             counts.unmeasured += usize::from(skill.active().is_some_and(|version| version.utility.is_none()));
             counts.pinned += usize::from(skill.is_pinned);
+            counts.episodes +=
+                usize::from(skill.active().is_some_and(|version| version.content.is_episode()));
         }
         counts
     }

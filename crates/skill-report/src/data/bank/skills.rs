@@ -167,6 +167,7 @@ fn version_of(bank: &Bank, skill: &Skill, version: &Version, options: &ReportOpt
     let names = match version.content {
         Content::Principle { .. } => ["title", "principle", "when to apply"],
         Content::Mistake { .. } => ["what goes wrong", "why", "instead"],
+        Content::Episode { .. } => ["task", "outcome", "steps"],
     };
     let texts = names.into_iter().zip(version.content.texts()).filter(|(_, text)| !text.is_empty());
     BankVersion {

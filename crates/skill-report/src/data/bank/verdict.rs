@@ -1,6 +1,6 @@
 //! The verdict on a run that trains a bank.
 
-use super::{BankComparison, BankScore, SkillCounts, TrialCounts};
+use super::{BankComparison, BankScore, SkillCounts, TrialCounts, bank_of};
 use crate::data::headline::Comparison;
 use crate::data::standing::RunPhase;
 use crate::data::unfinished;
@@ -26,7 +26,8 @@ pub(in crate::data) fn of_run(run: &RunReader) -> Result<Option<Verdict>, Pipeli
         after: BankScore::of(summary.score, n_validation),
         paired: None,
     };
-    let counts = SkillCounts { active: summary.active, ..SkillCounts::default() };
+    let episodes = SkillCounts::of(&bank_of(run.path(), true)?).episodes;
+    let counts = SkillCounts { active: summary.active, episodes, ..SkillCounts::default() };
     Ok(Some(of_scores(RunPhase::Finished, [test.as_ref(), Some(&selection)], &counts)))
 }
 
@@ -36,7 +37,8 @@ pub(super) fn of_scores(
     [test, selection]: [Option<&BankComparison>; 2],
     counts: &SkillCounts,
 ) -> Verdict {
-    let bank = format!("the bank of {}", counted(counts.active as u64, "skill"));
+    let what = if counts.episodes > 0 { "recorded episode" } else { "skill" };
+    let bank = format!("the bank of {}", counted(counts.active as u64, what));
     let on = |of: &BankComparison| {
         let [low, high] = score_interval(of.after.hard, of.after.n, crate::LEVEL);
         format!(
@@ -124,7 +126,15 @@ pub(super) fn cautions(
                 .to_owned(),
         );
     }
-    if has_unmeasured {
+    if counts.episodes > 0 {
+        let episodes = counted(counts.episodes as u64, "recorded episode");
+        let said = format!(
+            "Tasks were shown {episodes} in place of skills (`bank.show = \"episodes\"`): no teacher was asked, and \
+             nothing was tried or evolved."
+        );
+        say(CautionKind::Unmeasured, said);
+    }
+    if has_unmeasured && counts.episodes == 0 {
         say(
             CautionKind::Unmeasured,
             "Skills were admitted without a trial (`bank.admit = \"unmeasured\"`, or an initial bank): nothing shows \
@@ -132,7 +142,7 @@ pub(super) fn cautions(
                 .to_owned(),
         );
     }
-    if counts.unmeasured > 0 {
+    if counts.unmeasured > counts.episodes {
         say(
             CautionKind::Unmeasured,
             format!("{} of {} active skills were never measured.", counts.unmeasured, counts.active),
