@@ -37,6 +37,29 @@ fn an_estimate_names_what_each_phase_plays() {
 }
 
 #[test]
+fn the_ablations_of_all_phases_are_planned_with_each_of_their_switches() {
+    let context = TestContext::new();
+    context.copy_example("household-ablation", ".", &["weights.toml"]);
+    let estimate =
+        |switch: &str| context.succeed_json(&["estimate", "weights.toml", "--json", "--set", switch]);
+    for switch in ["retrieval.total=0", "evolution.max_new_skills=0", "bank.show=skills"] {
+        assert!(estimate(switch)["teacher_calls"]["low"].as_u64() > Some(0), "{switch}");
+    }
+    // Nothing is distilled.
+    assert_eq!(estimate("bank.show=episodes")["teacher_calls"], json!({"low": 0, "high": 0}));
+    #[cfg(feature = "weights")]
+    context.succeed(&[
+        "train",
+        "weights.toml",
+        "--seeds",
+        "2",
+        "--grid",
+        "bank.show=skills,episodes",
+        "--dry-run",
+    ]);
+}
+
+#[test]
 fn only_a_target_on_this_machine_is_trained() {
     let context = TestContext::new();
     let file = task(&context, "run", "");
