@@ -3,6 +3,7 @@
 use crate::error::CommandError;
 use skill_agents::{Agent, agent, agents};
 use skillrl::core::package::MAIN_FILE;
+use skillrl::envs::evals::CaseSet;
 use skillrl::envs::folder::package_around;
 use skillrl::llm::Provider;
 use skillrl::llm::agent::{AgentKind, DEFAULT_MODEL};
@@ -35,6 +36,20 @@ pub(crate) fn check_outside(option: &str, dir: &Path) -> Result<(), CommandError
     );
     let hint = format!("name a directory outside of it, or a hidden one such as {HIDDEN}/results");
     Err(CommandError::new(message).with_hint(hint))
+}
+
+/// Where the cases of a skill are.
+pub(crate) fn cases_place(skill: &Path, named: Option<&Path>) -> Result<PathBuf, CommandError> {
+    named.map(Path::to_owned).or_else(|| CaseSet::usual_place(skill)).ok_or_else(|| {
+        CommandError::new(format!(
+            "{} has no cases: no evals/evals.json, and no case folders in evals/",
+            skill.display()
+        ))
+        .with_hint(
+            "write evals/evals.json, have a first set drafted with `skillrl eval SKILL --agent NAME --draft 8`, or name a file \
+             or a folder of cases with --cases",
+        )
+    })
 }
 
 /// The agent of a name.

@@ -26,6 +26,7 @@ mod measuring;
 mod named_bank;
 #[cfg(feature = "otel")]
 mod otel;
+mod outcomes;
 mod output;
 mod progress;
 mod progress_bar;

@@ -1,9 +1,9 @@
 //! `skillrl show`: what a run or one of its steps came to, in the terminal.
 
 use super::blame::{seen, step_lines};
-use super::eval::cases::outcomes_in;
 use super::{CommandError, bank, bank_run};
 use crate::args::ShowArgs;
+use crate::outcomes::outcomes_in;
 use crate::run_report::print_triggers;
 use crate::run_text::described;
 use crate::run_text::summary::used_words;

@@ -4,9 +4,9 @@
 
 use crate::args::skill::TrainSkillArgs;
 use crate::args::{MadeConfig, Start};
-use crate::coding_agent::{check_outside, named, usual_place};
+use crate::coding_agent::{cases_place, check_outside, named, usual_place};
 use crate::command::eval::cases::plan::{
-    Asked, cases_place, check_budget, check_program, leave_out_drafts, needs_grader, settings,
+    Asked, check_budget, check_program, leave_out_drafts, needs_grader, settings,
 };
 use crate::command::{CommandError, block_on_unwarned, dry_run, say, train};
 use crate::consent::confirm;

@@ -1,7 +1,7 @@
 //! `skillrl skill cases`: the cases of a skill, listed or in another form.
 
 use crate::args::skill::CasesArgs;
-use crate::command::eval::cases::plan::cases_place;
+use crate::coding_agent::cases_place;
 use crate::command::{CommandError, print, print_json, write_with_parents};
 use crate::table::{Column, counted, harmless, table, terminal_width};
 use serde_json::json;

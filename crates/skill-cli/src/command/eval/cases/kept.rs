@@ -2,7 +2,8 @@
 
 use super::arms::Measured;
 use super::outcome::Outcome;
-use serde_json::{Value, json};
+use crate::outcomes::OUTCOME_FILE;
+use serde_json::json;
 use skillrl::core::{Gate, ItemId, RolloutResult, SkillHash};
 use skillrl::envs::evals::checks_of;
 use skillrl::pipeline::records::StageTokens;
@@ -13,8 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The outcome of an agent, in its directory: what `--json` prints of it, and its text.
-const OUTCOME_FILE: &str = "outcome.json";
 /// The page of all agents.
 const PAGE_FILE: &str = "report.html";
 
@@ -23,18 +22,6 @@ pub(super) fn write_outcome(dir: &Path, outcome: &Outcome) -> crate::Result {
     let kept = json!({"outcome": outcome, "text": outcome.text()});
     atomic::write_json(&dir.join(OUTCOME_FILE), &kept).map_err(skillrl::Error::Pipeline)?;
     Ok(())
-}
-
-/// The outcomes in a directory of measurements, by agent; empty for any other directory.
-pub(in crate::command) fn outcomes_in(dir: &Path) -> Vec<Value> {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut folders: Vec<_> = entries.chain([dir.to_owned()]).collect();
-    folders.sort();
-    let read = |folder: &std::path::PathBuf| {
-        let bytes = skillrl::llm::regular_file::read(&folder.join(OUTCOME_FILE)).ok()?;
-        serde_json::from_slice(&bytes).ok()
-    };
-    folders.iter().filter_map(read).collect()
 }
 
 /// An agent with its arms.

@@ -11,11 +11,9 @@ mod outcome;
 pub(in crate::command) mod plan;
 mod previous;
 
-pub(in crate::command) use kept::outcomes_in;
-
 use super::against::{self, Earlier, Limits};
 use crate::args::skill::EvalSkillArgs;
-use crate::coding_agent::check_outside;
+use crate::coding_agent::{cases_place, check_outside};
 use crate::command::{CommandError, print, print_wrapped, say};
 use crate::consent::confirm;
 use crate::error::OfFile as _;
@@ -63,7 +61,7 @@ pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
     if let Some(n) = args.draft {
         return draft::run(args, &agents, &skill, n);
     }
-    let place = plan::cases_place(&args.skill, args.cases.as_deref())?;
+    let place = cases_place(&args.skill, args.cases.as_deref())?;
     let mut set = CaseSet::read(&place).map_err(skillrl::Error::Env)?;
     plan::leave_out_drafts(&mut set, &place)?;
     let arms = chosen_arms(args, &skill)?;

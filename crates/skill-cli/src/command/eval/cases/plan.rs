@@ -11,26 +11,12 @@ use skillrl::envs::evals::{CaseSet, Check};
 use skillrl::llm::Prices;
 use skillrl::llm::agent::DEFAULT_MODEL;
 use skillrl::llm::price_table::{ListPrices, list_prices_of};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What to do about drafts.
 const REVIEW: &str = "review them, and set `\"reviewed\": true`";
 /// Seconds that a call may take with all its attempts, besides the time limit of a run.
 const CALL_SECONDS: u64 = 1_800;
-
-/// Where the cases of a skill are.
-pub(in crate::command) fn cases_place(skill: &Path, named: Option<&Path>) -> Result<PathBuf, CommandError> {
-    named.map(Path::to_owned).or_else(|| CaseSet::usual_place(skill)).ok_or_else(|| {
-        CommandError::new(format!(
-            "{} has no cases: no evals/evals.json, and no case folders in evals/",
-            skill.display()
-        ))
-        .with_hint(
-            "write evals/evals.json, have a first set drafted with `skillrl eval SKILL --agent NAME --draft 8`, or name a file \
-             or a folder of cases with --cases",
-        )
-    })
-}
 
 /// Takes out the cases that no person has reviewed, by name.
 pub(in crate::command) fn leave_out_drafts(set: &mut CaseSet, place: &Path) -> Result<(), CommandError> {
