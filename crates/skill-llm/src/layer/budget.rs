@@ -97,6 +97,11 @@ impl Budget {
         model.with_seen(|known| known.recall(seen));
     }
 
+    /// Takes in what a model has reported for a reply in earlier processes of the run, in US dollars.
+    pub fn recall_reported(&self, model: &ModelId, dollars: f64) {
+        self.model(model).with_seen(|seen| seen.reported(units_of(dollars)));
+    }
+
     fn model(&self, model: &ModelId) -> Arc<ModelGate> {
         let mut models = self.models.lock();
         match models.get(model) {

@@ -104,6 +104,10 @@ pub fn count_spent_since(
     for seen in journal.seen_before() {
         budget.recall(seen);
     }
+    for of in journal.spent_before().iter().filter(|of| of.reported > 0.0) {
+        let model = ModelId::new(&of.provider, &of.model);
+        budget.recall_reported(&model, of.reported / of.requests.max(1) as f64);
+    }
     budget.begin(&journal.path().to_string_lossy(), spent);
 }
 
