@@ -59,6 +59,7 @@ const MISSING: &[(&str, i32)] = &[
     ("stop nothere", code::RUN_DIR),
     ("blame nothere", code::RUN_DIR),
     ("status nothere", code::RUN_DIR),
+    ("skill cases nothere", code::USAGE),
     ("check nothere", code::RUN_DIR),
     ("show nothere", code::RUN_DIR),
     ("diff nothere", code::RUN_DIR),

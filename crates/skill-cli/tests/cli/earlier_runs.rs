@@ -24,8 +24,6 @@ const fn written(path: &'static str, codes: [i32; 4]) -> Written {
 
 /// A run that every command opens.
 const RUN: [i32; 4] = [code::SUCCESS; 4];
-/// Runs of a coding agent, which `check` does not know.
-const AGENT: [i32; 4] = [code::SUCCESS, code::SUCCESS, code::SUCCESS, code::RUN_DIR];
 /// A bank is no run.
 const BANK: [i32; 4] = [code::RUN_DIR, code::USAGE, code::SUCCESS, code::USAGE];
 /// A directory of `eval --out`, which is checked and compared with.
@@ -38,10 +36,10 @@ const WRITTEN: &[Written] = &[
     written("document-auto-half", RUN),
     written("bank", RUN),
     written("bank-half", RUN),
-    written("triggers", AGENT),
-    written("triggers-half", AGENT),
-    written("descriptions", AGENT),
-    written("descriptions-half", AGENT),
+    written("triggers", RUN),
+    written("triggers-half", RUN),
+    written("descriptions", RUN),
+    written("descriptions-half", RUN),
     written("measurement", MEASUREMENT),
     written("measurement-bank", MEASUREMENT),
     written("distilled", BANK),

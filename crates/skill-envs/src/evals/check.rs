@@ -184,7 +184,10 @@ impl Check {
                 let stdout = check.stdout.as_ref().map(|is| format!(" and prints {:?}", is.source));
                 format!(
                     "`{}` exits with {}{}",
-                    check.command.join(" "),
+                    match check.command.as_slice() {
+                        [_, option, line] if option == "-c" => line.clone(),
+                        words => words.join(" "),
+                    },
                     check.exit_code,
                     stdout.unwrap_or_default()
                 )

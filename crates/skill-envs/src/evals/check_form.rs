@@ -255,8 +255,9 @@ impl Fields<'_> {
                 .ok_or("has an `exit_code` that is not a number")?,
         };
         let stdout = match (
-            self.text(&["stdout", "expect_stdout", "stdout_contains"])?,
-            self.text(&["stdout_matches"])?,
+            self.text(&["stdout", "stdout_contains"])?,
+            // That of eval-magic is a regular expression.
+            self.text(&["stdout_matches", "expect_stdout"])?,
         ) {
             (Some(text), _) => Some(literal(text, false)?),
             (None, Some(source)) => Some(pattern(source, "m", false)?),

@@ -14,6 +14,12 @@ const LISTS: [(&str, Option<CaseFormat>); 3] = [
     ("assertions", Some(CaseFormat::Assertions)),
     ("checks", None),
 ];
+/// Fields of eval-magic without which its cases would be other ones.
+const NOT_READ: [(&str, &str); 3] = [
+    ("codebase", "name its files in `files`"),
+    ("files_root", "give the paths in `files` from the case file"),
+    ("plan_mode", "leave it out"),
+];
 /// Where a skill's folder has its cases.
 const USUAL_FILES: [&str; 4] = ["evals/evals.json", "evals/evals.jsonl", "evals.json", "evals.jsonl"];
 const USUAL_FOLDER: &str = "evals";
@@ -147,6 +153,9 @@ fn case(
     }
     if fields.contains_key("turns") || fields.contains_key("responder") {
         return Err(wrong("the case has several turns, and a run here has one prompt".to_owned()));
+    }
+    if let Some((name, instead)) = NOT_READ.iter().find(|(name, _)| fields.contains_key(*name)) {
+        return Err(wrong(format!("the case has `{name}`, which is not read here: {instead}")));
     }
     let id = match fields.get("id") {
         Some(Value::String(id)) if !id.trim().is_empty() => id.clone(),

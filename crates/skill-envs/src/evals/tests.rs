@@ -85,6 +85,7 @@ fn what_is_wrong_with_cases_is_named_with_its_place() {
         (case(r#", "expectations": ["x"], "files": ["../../etc/passwd"]"#), "../../etc/passwd"),
         (case(r#", "expectations": [{"type": "baseline"}]"#), "baseline"),
         (case(r#", "expectations": ["x"], "turns": []"#), "several turns"),
+        (case(r#", "expectations": ["x"], "codebase": "app""#), "`codebase`"),
         (case(r#", "expectations": ["x"], "reviewed": "no""#), "`reviewed`"),
         (r#"{"evals": []}"#.to_owned(), "no cases"),
         (r#"{"evals": [{"prompt": " "}]}"#.to_owned(), "`prompt`"),

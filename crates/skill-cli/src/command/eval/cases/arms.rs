@@ -19,6 +19,7 @@ use skillrl::pipeline::stage::evaluate::evaluate;
 use skillrl::pipeline::stage::rollout::Rollouts;
 use skillrl::pipeline::stage::{Draws, StageCtx};
 use skillrl::pipeline::{Stage, StopSignal};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -43,8 +44,8 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// The runs as skill-creator's viewer has them; an arm has its name there.
-    pub(super) fn rows(&self, name: &str) -> ArmRows {
+    /// The runs on the cases that count, as skill-creator's viewer has them; an arm has its name there.
+    pub(super) fn rows(&self, name: &str, counting: &BTreeSet<&str>) -> ArmRows {
         let number = |result: &RolloutResult, key: &str| {
             result.extras.get(key).and_then(Value::as_f64).unwrap_or_default()
         };
@@ -57,7 +58,15 @@ impl Measured {
             tokens: result.usage.tokens(),
             tool_calls: number(result, "tool_calls") as u64,
         };
-        ArmRows { name: name.to_owned(), runs: self.results.iter().map(row).collect() }
+        ArmRows {
+            name: name.to_owned(),
+            runs: self
+                .results
+                .iter()
+                .filter(|result| counting.contains(result.id.as_str()))
+                .map(row)
+                .collect(),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::arms::Measured;
 use super::outcome::Outcome;
 use crate::outcomes::OUTCOME_FILE;
-use serde_json::json;
+use serde_json::{Value, json};
 use skillrl::core::{Gate, ItemId, RolloutResult, SkillHash};
 use skillrl::envs::evals::checks_of;
 use skillrl::pipeline::records::StageTokens;
@@ -77,23 +77,26 @@ fn cell(arm: &Measured, counting: &BTreeSet<&str>) -> CellResults {
         of_case.entry(&result.id).or_default().push(result);
     }
     let mut cell = CellResults::default();
-    let mut used = StageTokens::default();
+    let (mut used, mut costs) = (StageTokens::default(), Vec::<f64>::new());
     for (id, runs) in of_case {
         let n = runs.len().max(1) as f64;
         let mean = |of: &dyn Fn(&RolloutResult) -> f64| runs.iter().map(|run| of(run)).sum::<f64>() / n;
         let mut result = RolloutResult::new(id.clone(), mean(&|run| run.hard), mean(&|run| run.soft));
         for run in &runs {
             result.usage += run.usage;
+            costs.extend(run.extras.get("cost").and_then(Value::as_f64));
         }
         used.calls += runs.len() as u64;
         used.prompt_tokens = used.prompt_tokens.saturating_add(result.usage.input);
         used.completion_tokens = used.completion_tokens.saturating_add(result.usage.output);
+        // Tokens of a task are those of one run.
+        let n_runs = runs.len().max(1) as u64;
+        result.usage.input = result.usage.input.checked_div(n_runs).unwrap_or_default();
+        result.usage.output = result.usage.output.checked_div(n_runs).unwrap_or_default();
         cell.replies.push(runs_text(&runs));
         cell.results.push(result);
     }
-    let costs: Vec<f64> =
-        arm.results.iter().filter_map(|result| result.extras.get("cost")?.as_f64()).collect();
-    cell.cost = (costs.len() == arm.results.len() && !costs.is_empty()).then(|| costs.iter().sum());
+    cell.cost = (!costs.is_empty() && costs.len() as u64 == used.calls).then(|| costs.iter().sum());
     cell.used = used;
     cell
 }

@@ -30,7 +30,7 @@ use skillrl::engine::Engine;
 use skillrl::envs::evals::{CaseSet, Check, write_workspace};
 use skillrl::llm::Spent;
 use skillrl::world;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The names of arms.
@@ -73,7 +73,12 @@ pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
     }
     if !args.dry_run {
         planned.iter().try_for_each(|planned| plan::check_program(&args.common, planned.agent))?;
-        check_ready(&planned).map_err(|error| ended::worded(args, error))?;
+    }
+    match check_ready(&planned).map_err(|error| ended::worded(args, error)) {
+        Err(error) if args.dry_run => {
+            say(&format!("warning: {}", error.text().unwrap_or_default()));
+        }
+        ready => ready?,
     }
     if !agreed(args, &set, &arms, &agents)? {
         return Ok(());
@@ -203,6 +208,9 @@ fn agreed(args: &EvalSkillArgs, set: &CaseSet, arms: &[Arm], agents: &[&Agent]) 
     }
     if !args.common.quiet {
         say(&words);
+        if let Some(cap) = args.calls.filter(|cap| *cap < (n_starts + n_calls) as u64) {
+            say(&format!("note: --calls {cap} stops before the end; with --out the same command goes on"));
+        }
         if runs == 1 {
             say("note: with one run per case the interval does not cover variation between runs");
         }
@@ -274,12 +282,12 @@ fn of_agent(
     };
     let limits = Limits { fail_on_drop: args.measurement.fail_on_drop, ..Limits::default() };
     let broken = limits.broken(current.summary.hard, against.as_ref());
+    let kept: BTreeSet<&str> = counting.iter().map(|result| result.id.as_str()).collect();
     if let Some(out) = &out {
-        write_files(out, &folder, &measured)?;
+        write_files(out, &folder, &measured, &kept)?;
     }
-    let counting = counting.iter().map(|result| result.id.as_str()).collect();
     let of_arms: Vec<_> = measured.iter().zip(arms.iter().map(|arm| arm.skill.hash())).collect();
-    let page = kept::OfAgent::new((&agent.title, &model), &of_arms, &counting);
+    let page = kept::OfAgent::new((&agent.title, &model), &of_arms, &kept);
     let outcome = Outcome { against, ..Outcome::of(&agent.name, runs, cases, &measured) };
     if let Some(out) = &out {
         kept::write_outcome(out, &outcome)?;
@@ -288,13 +296,18 @@ fn of_agent(
 }
 
 /// Writes what skill-creator's viewer opens.
-fn write_files(out: &Path, skill: &str, measured: &[Measured]) -> crate::Result<()> {
+fn write_files(
+    out: &Path,
+    skill: &str,
+    measured: &[Measured],
+    counting: &BTreeSet<&str>,
+) -> crate::Result<()> {
     let viewed = |name: &str| match name {
         CURRENT => "with_skill",
         NONE => "without_skill",
         _ => "old_skill",
     };
-    let mut rows: Vec<_> = measured.iter().map(|arm| arm.rows(viewed(arm.name))).collect();
+    let mut rows: Vec<_> = measured.iter().map(|arm| arm.rows(viewed(arm.name), counting)).collect();
     // The difference is that of the skill to none.
     rows.sort_by_key(|arm| match arm.name.as_str() {
         "with_skill" => 0,

@@ -278,6 +278,8 @@ fn arm_outcome(arm: &Measured, results: &[RolloutResult]) -> ArmOutcome {
     let ids: BTreeSet<&ItemId> = results.iter().map(|result| &result.id).collect();
     let is_sure =
         |id: &&&ItemId| results.iter().filter(|result| result.id == ***id).all(RolloutResult::is_success);
+    // What a run had cost that was ended at its time limit is not known.
+    let n_ended = results.iter().filter(|result| !is_over_time(result)).count();
     let costs: Vec<f64> = results.iter().filter_map(|result| number(result, "cost")).collect();
     ArmOutcome {
         name: arm.name,
@@ -286,7 +288,8 @@ fn arm_outcome(arm: &Measured, results: &[RolloutResult]) -> ArmOutcome {
         pass_all: ids.iter().filter(is_sure).count() as f64 / ids.len().max(1) as f64,
         tokens: tokens_of(results),
         seconds: mean(&|result| number(result, "seconds").unwrap_or_default()),
-        dollars: (costs.len() == results.len() && !costs.is_empty()).then(|| costs.iter().sum::<f64>() / n),
+        dollars: (costs.len() >= n_ended && !costs.is_empty())
+            .then(|| costs.iter().sum::<f64>() / costs.len() as f64),
         activations: Activations::of(results),
         over_time: results.iter().filter(|result| is_over_time(result)).count(),
     }
