@@ -18,6 +18,7 @@ fn each_combination_is_a_run_and_a_row() {
     for dir in &dirs {
         assert!(dry.stdout.contains(&format!("{dir}: ")), "{}", dry.stdout);
     }
+    assert!(dry.stdout.contains("all 4 runs: "), "{}", dry.stdout);
     assert!(!context.path("runs").exists());
     let outcome = grid(&context, &options);
     outcome.assert_code(code::SUCCESS);
@@ -61,6 +62,8 @@ fn a_grid_that_cannot_be_meant_is_refused_before_anything_is_made() {
         (&["--grid", &format!("train.batch_size={many}")], "1000"),
         (&["--seeds", "3", "--set", "budget.calls=2"], "budget.calls"),
         (&["--seeds", "0"], "--seeds"),
+        // The last run lacks its file.
+        (&["--grid", "skill.initial=demo/initial_skill.md,none.md"], "none.md"),
     ] {
         let outcome = grid(&context, &[&["--out", "runs"][..], options].concat());
         outcome.assert_code(code::USAGE);

@@ -3,11 +3,14 @@
 use super::train;
 use crate::args::{Start, TrainArgs};
 use crate::command::data_start::{DataStart, has_answered_call};
-use crate::command::{dry_run, print, say};
+use crate::command::{block_on_unwarned, dry_run, print, say};
 use crate::error::{CliError, CommandError};
 use crate::exit_code;
 use crate::run_text::runs_tables;
-use skillrl::config::BudgetConfig;
+use crate::table::grouped;
+use skillrl::config::{BudgetConfig, EnvKind};
+use skillrl::core::usage::dollars;
+use skillrl::estimate::{Prepared, Span};
 use skillrl::pipeline::run_dir::is_run;
 use skillrl::runs::Depth;
 use std::path::PathBuf;
@@ -48,6 +51,11 @@ pub(super) fn run(data: &DataStart, args: &TrainArgs) -> crate::Result {
         members
             .iter()
             .try_for_each(|member| print(&format!("{}: {}\n", member.dir.display(), member.words)))?;
+        if !args.json
+            && let Some(total) = total(&members)?
+        {
+            print(&format!("all {} runs: {total}\nof the first:\n", members.len()))?;
+        }
         return dry_run::show(&first.start, args.json);
     }
     let mut failed: Vec<(&Member, u8)> = Vec::new();
@@ -84,6 +92,25 @@ pub(super) fn run(data: &DataStart, args: &TrainArgs) -> crate::Result {
         member.dir.display()
     );
     Err(CommandError::new(message).with_code(*code).with_hint("the same command continues them").into())
+}
+
+/// What all runs take together; `None` where that is not known before they are made.
+fn total(members: &[Member]) -> crate::Result<Option<String>> {
+    let (mut calls, mut cost) = ([0_u64; 2], Some([0.0; 2]));
+    for member in members {
+        let loaded = crate::start::read(&member.start)?;
+        if loaded.config.env.env_kind() == EnvKind::Exec {
+            return Ok(None);
+        }
+        let estimating = async { Prepared::new(&loaded)?.estimate().await };
+        let Ok(estimate) = block_on_unwarned(estimating)? else { return Ok(None) };
+        let Span { low, high } = estimate.total.calls;
+        calls = [calls[0].saturating_add(low), calls[1].saturating_add(high)];
+        cost = cost.zip(estimate.total.cost).map(|(sum, of)| [sum[0] + of[0], sum[1] + of[1]]);
+    }
+    let [low, high] = calls.map(grouped);
+    let cost = cost.map(|[low, high]| format!(", {} to {}", dollars(low), dollars(high)));
+    Ok(Some(format!("{low} to {high} calls{}", cost.unwrap_or_default())))
 }
 
 /// True if a run was refused before its first call: consent was not given, or an input of all runs is invalid.
@@ -141,8 +168,8 @@ fn members(data: &DataStart, args: &TrainArgs) -> crate::Result<Vec<Member>> {
         start.overrides.extend(words.iter().cloned());
         start.overrides.extend(shares.iter().cloned());
         start.overrides.push(format!("{DIR}={}", dir.display()));
-        // A mistake in the last run is found before the first is paid for.
-        crate::start::read(&start)?;
+        // A mistake in the last run, or a file that it lacks, is found before the first is paid for.
+        crate::start::read(&start)?.check_paths().map_err(skillrl::Error::Config)?;
         members.push(Member { words: words.join(", "), dir, start });
     }
     Ok(members)
