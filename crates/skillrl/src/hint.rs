@@ -136,6 +136,9 @@ pub fn of_pipeline(error: &PipelineError) -> &'static str {
         PipelineError::ChangedFile { .. } => {
             "restore the file from a copy; of a run, `skillrl check RUN` lists all damaged files and says what else brings each back"
         }
+        PipelineError::Corrupt { .. } => {
+            "`skillrl check RUN` lists all damaged files and says what brings each back; a file that no run wrote is restored from a copy"
+        }
         PipelineError::MovedRunDir { .. } => {
             "start the same command with the new place of the directory as `run.dir`, or move it back first; everything finished is in it"
         }
