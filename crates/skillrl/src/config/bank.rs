@@ -17,7 +17,7 @@ settings! {
         /// The bank to start from: a directory, or a file of any format. Without it there is none.
         initial: Option<ConfigPath> = decisive(FILE_OR_DIRECTORY, Absent { example: "\"bank\"" });
         /// What tasks are shown. skills: what a teacher distils. episodes: the episodes on record of the same type, as
-        /// they are, within the limits of [retrieval]: the SkillRL paper's comparison with raw trajectories.
+        /// they are, within the limits of retrieval: the SkillRL paper's comparison with raw trajectories.
         show: Show = decisive(choice::<Show>(), Value("\"skills\"")) => show;
         /// What a proposed skill must do to become active. measured: help in a trial. unmeasured: nothing, as in the
         /// SkillRL paper; every report says so.
