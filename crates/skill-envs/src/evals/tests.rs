@@ -312,7 +312,7 @@ fn cases_are_written_back_without_loss() {
     write(place("files/in/a.txt"), "1\n");
     let evals = json!({"skill_name": "adding", "version": 2, "evals": [
         {"id": 7, "prompt": "Add: \"1\" # not a comment\n- and more", "expected_output": "3: three", "files": ["files/in"],
-         "expectations": ["The sum: it is right", "yes"], "split": "val", "reviewed": false, "tags": ["x"]},
+         "expectations": ["The sum: it is right", "yes"], "split": "val", "reviewed": false, "tags": ["x"], "name": "Totals"},
         {"id": "b/c", "prompt": "---\nno front matter", "checks": [
             {"type": "file", "path": "out.txt", "contains": "3", "guard": true}, {"type": "regex", "pattern": "^\\d+$", "weight": 2},
             {"type": "command", "command": "python3 check.py", "files": {"check.py": "print(1)\n"}, "timeout_s": 1.5}]}]});

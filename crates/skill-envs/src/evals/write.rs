@@ -89,12 +89,13 @@ impl CaseSet {
 /// A case as an object of a case file.
 fn in_file(case: &Case) -> Value {
     let mut fields = case.source.clone();
+    // Of a case folder: the name is the id, and the prompt has a place of its own.
     if let Some(graders) = fields.shift_remove("graders") {
         fields.insert("checks".to_owned(), graders);
+        fields.shift_remove("name");
+        fields.shift_remove("execution");
     }
-    fields.shift_remove("name").filter(|_| !fields.contains_key("id"));
     fields.entry("id").or_insert_with(|| json!(case.id));
-    fields.shift_remove("execution");
     fields.insert("prompt".to_owned(), json!(case.prompt));
     fields.shift_remove(FILES);
     if !case.files.is_empty() {
@@ -115,6 +116,10 @@ fn in_folder(case: &Case) -> Map<String, Value> {
                     Value::String(text) => json!({"type": "llm", "rubric": text}),
                     other => other.clone(),
                 }));
+            }
+            // The name of a folder's case is its id.
+            ("name", value) if !case.source.contains_key("graders") => {
+                fields.entry("title").or_insert_with(|| value.clone());
             }
             (name, _) if IN_FOLDERS.contains(&name) => {}
             (name, value) => {
