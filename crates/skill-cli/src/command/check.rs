@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use skill_agents::kept::{Kept, is_measurement as is_triggers};
 use skillrl::llm::error::with_causes;
 use skillrl::llm::regular_file;
+use skillrl::pipeline::PipelineError;
 use skillrl::pipeline::run_dir::check::{Damage, Fault, Remedy, RunCheck, check};
 use skillrl::pipeline::run_dir::is_run;
 use skillrl::pipeline::run_dir::measurement::is_measurement;
@@ -21,20 +22,15 @@ const MAX_NAMED: usize = 3;
 const MAX_DEPTH: usize = 2;
 
 pub(crate) fn run(args: &CheckArgs) -> crate::Result {
-    let found = match check(&args.run) {
+    let found = match checked(&args.run) {
         Ok(found) => vec![found],
-        Err(_) if is_triggers(&args.run) => vec![of_triggers(&args.run)],
         Err(error) => {
             let mut places = Vec::new();
             below(&args.run, MAX_DEPTH, &mut places);
             if places.is_empty() {
                 return Err(error.into());
             }
-            let checked = |place: &PathBuf| match is_triggers(place) {
-                true => Ok(of_triggers(place)),
-                false => check(place),
-            };
-            places.iter().map(checked).collect::<Result<Vec<_>, _>>()?
+            places.iter().map(|place| checked(place)).collect::<Result<Vec<_>, _>>()?
         }
     };
     match (args.json, found.as_slice()) {
@@ -46,6 +42,10 @@ pub(crate) fn run(args: &CheckArgs) -> crate::Result {
     }
     let is_whole = found.iter().all(|found| found.damage.is_empty());
     if is_whole { Ok(()) } else { Err(CliError::Reported { code: exit_code::DAMAGED }) }
+}
+
+fn checked(dir: &Path) -> Result<RunCheck, PipelineError> {
+    if is_triggers(dir) { Ok(of_triggers(dir)) } else { check(dir) }
 }
 
 /// The runs and measurements in a directory that is none, in the order of their names.

@@ -92,19 +92,12 @@ impl Kind {
     fn annotations(self) -> ToolAnnotations {
         let reads = ToolAnnotations::with_title(self.title()).read_only(true).open_world(false);
         let writes = ToolAnnotations::with_title(self.title()).read_only(false);
-        match self {
-            // Money that is spent is not had back, so a client should ask its person; models and programs are reached.
-            Self::StartRun => writes.destructive(true).idempotent(false).open_world(true),
-            // The run goes on with the same command, and the request can be taken back.
-            Self::StopRun => writes.destructive(false).idempotent(true).open_world(false),
-            Self::ListConfigurations
-            | Self::EstimateRun
-            | Self::ListRuns
-            | Self::CompareRuns
-            | Self::ReadRun
-            | Self::FollowRun
-            | Self::ReadSkill
-            | Self::ReadTrajectories => reads,
+        match self.effect() {
+            // Money that is spent is not refunded, so a client should ask its user; models and programs are called.
+            Effect::Spends => writes.destructive(true).idempotent(false).open_world(true),
+            // The run resumes by the same command, and the request can be withdrawn.
+            Effect::Changes => writes.destructive(false).idempotent(true).open_world(false),
+            Effect::Reads => reads,
         }
     }
 }

@@ -67,7 +67,7 @@ pub struct RunCheck {
 }
 
 impl RunCheck {
-    /// The outcome for a directory of which nothing was looked at yet.
+    /// The outcome for a directory without a checked file.
     pub fn of(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -190,17 +190,7 @@ impl Recorded {
 
 impl<'run> Checking<'run> {
     fn new(run: &'run Path) -> Self {
-        let check = RunCheck {
-            path: run.to_owned(),
-            is_training: is_held(run),
-            finished_steps: 0,
-            n_whole: 0,
-            n_unrecorded_steps: 0,
-            is_unrecorded: false,
-            damage: Vec::new(),
-            not_checked: Vec::new(),
-            is_journal_whole: false,
-        };
+        let check = RunCheck { is_training: is_held(run), is_journal_whole: false, ..RunCheck::of(run) };
         Self { run, check, whole: BTreeSet::new(), remedy: Remedy::Rebuild }
     }
 
