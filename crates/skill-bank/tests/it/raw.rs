@@ -112,7 +112,7 @@ fn a_bank_of_episodes_survives_its_log_and_is_no_file_of_skills() {
     assert_eq!(Bank::from_log(&bank.log_text()).unwrap(), bank);
     assert_eq!(bank.contents(), (2, 0));
     let tiers: Vec<String> = bank.skills().map(|skill| skill.tier.to_string()).collect();
-    assert_eq!(tiers, ["heat", "general"], "without a type there is no tier of its own");
+    assert_eq!(tiers, ["heat", "general"], "an episode without a task type is general");
     let version = bank.skills().next().unwrap().active().unwrap();
     assert_eq!((version.source, version.evidence.calls), (Source::Recorded, 0));
     assert_eq!(version.evidence.trajectories, ["task-1/0"]);

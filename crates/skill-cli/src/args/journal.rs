@@ -11,7 +11,7 @@ const LISTED: &str = "50";
 pub(crate) enum JournalCommand {
     /// List calls, the last ones, each in a line.
     List(JournalListArgs),
-    /// Show one call: what was asked, what was said, and every attempt.
+    /// Show one call: request, reply and every attempt.
     Show(JournalShowArgs),
     /// Write calls with everything as JSON Lines; without a filter the finished rollouts too.
     Export(JournalExportArgs),

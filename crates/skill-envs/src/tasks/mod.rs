@@ -253,7 +253,7 @@ impl TasksEnv {
         Ok(())
     }
 
-    /// A second scorer that rejects every right answer says nothing of a reply.
+    /// Refuses a second scorer that rejects every reference answer.
     fn check_guard(&self) -> Result<(), EnvError> {
         let Some(guard) = &self.agenda.guard else { return Ok(()) };
         match answerable::rejected_by_guard(self.tasks(), &self.agenda, guard) {

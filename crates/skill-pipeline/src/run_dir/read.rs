@@ -105,7 +105,7 @@ pub fn read_finished_step(path: &Path) -> Result<Option<StepIdx>, PipelineError>
 ///
 /// # Errors
 ///
-/// A file that cannot be read, and one that is no regular file.
+/// A file that cannot be read or is not a regular file.
 pub fn hash_of_file(path: &Path) -> io::Result<RunningSha256> {
     let mut file = regular_file::open(path)?;
     let (mut hash, mut part) = (RunningSha256::default(), vec![0; PART_BYTES]);

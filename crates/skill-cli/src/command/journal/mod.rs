@@ -1,4 +1,4 @@
-//! `skillrl journal`: what was asked, what was said, and what it took; also while the run is in progress.
+//! `skillrl journal`: requests, replies, tokens and cost of each call; also while the run is in progress.
 
 mod list;
 mod prune;
