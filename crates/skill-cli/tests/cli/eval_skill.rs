@@ -314,6 +314,15 @@ ends
 "#
         ),
     );
+    // Without a price the dollars that Pi reports cap a planned number of calls.
+    context.write("my-skill/evals/evals.json", &cases(20));
+    let budget = ["train", "my-skill", "--agent", "pi", "--program", "./pi.sh", "--only", "body"];
+    let planned = context.succeed_json(&[&budget[..], &["--budget", "5", "--dry-run", "--json"]].concat());
+    assert_eq!(
+        planned["estimate"]["total"]["calls"]["high"].as_u64().map(|n| n <= 100),
+        Some(true),
+        "{planned}"
+    );
     let train = |more: &[&str]| {
         let args = [
             "train",

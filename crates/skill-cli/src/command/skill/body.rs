@@ -6,7 +6,7 @@ use crate::args::skill::TrainSkillArgs;
 use crate::args::{MadeConfig, Start};
 use crate::coding_agent::{cases_place, check_outside, named, usual_place};
 use crate::command::eval::cases::plan::{
-    Asked, check_budget, check_program, leave_out_drafts, needs_grader, settings,
+    Asked, check_budget, check_program, leave_out_drafts, needs_grader, prices_of, settings,
 };
 use crate::command::{CommandError, block_on_unwarned, dry_run, say, train};
 use crate::consent::confirm;
@@ -19,6 +19,8 @@ use std::path::PathBuf;
 
 /// Seconds that a run on a case may take where nothing says another limit.
 const RUN_SECONDS: u64 = 600;
+/// US dollars of a start for which a cap in dollars is planned where no price is known before the first reply.
+const PLANNED_DOLLARS: f64 = 0.05;
 /// Fewer cases leave nothing to train on or nothing to compare on.
 const LEAST_CASES: usize = 10;
 
@@ -43,6 +45,7 @@ pub(super) fn run(args: &TrainSkillArgs) -> crate::Result {
     }
     let name = skillrl::export::folder_name(&measure.skills);
     let dir = measure.dir.clone().unwrap_or_else(|| usual_place(&format!("{name}-body-{}", agent.name)));
+    let calls = planned_calls(args);
     let mut settings = settings(&Asked {
         common: &measure.common,
         agent,
@@ -52,7 +55,7 @@ pub(super) fn run(args: &TrainSkillArgs) -> crate::Result {
         optimizer: measure.optimizer.as_deref(),
         timeout: measure.timeout.unwrap_or(RUN_SECONDS),
         waits: measure.wait,
-        calls: measure.calls,
+        calls,
         budget: measure.budget,
     })?;
     let has_test = set.cases.iter().any(|case| case.split == Some(Split::Test));
@@ -91,6 +94,22 @@ pub(super) fn run(args: &TrainSkillArgs) -> crate::Result {
         ));
     }
     Ok(())
+}
+
+/// The cap on calls by which the search is planned: without a price, dollars alone leave the number of steps open.
+fn planned_calls(args: &TrainSkillArgs) -> Option<u64> {
+    let measure = &args.measure;
+    let budget = measure.budget.filter(|_| prices_of(&measure.common).is_none());
+    let (None, Some(budget)) = (measure.calls, budget) else { return measure.calls };
+    let calls = (budget / PLANNED_DOLLARS).ceil().max(1.0) as u64;
+    if !measure.common.quiet && !measure.common.json {
+        say(&format!(
+            "planned with {} calls, at {} each; --calls plans with another number",
+            grouped(calls),
+            dollars(PLANNED_DOLLARS)
+        ));
+    }
+    Some(calls)
 }
 
 /// Options that are about queries would do nothing.
