@@ -1,6 +1,6 @@
 """Searches with another system in an environment of search-bench; the skill that it finds goes to `found.md`.
 
-usage: peers.py gepa|gepa-twice|skillopt|best-of-n URL CALLS EPOCHS SEED
+usage: peers.py gepa|gepa-twice|skillopt|one-shot|best-of-n URL CALLS EPOCHS SEED
 
 CALLS are all calls of all models, without those of the test split at the end.
 """
@@ -41,7 +41,9 @@ class Environment:
         return self.chat("target", messages)
 
     def score(self, answer, task):
-        """All fields right, or in graded environments the share of them."""
+        """All fields right, or in graded environments the share of them; of real tasks what the server says."""
+        if self.tasks["is_scored_here"]:
+            return self.request("POST", "/score", {"id": task["id"], "answer": answer})
         if answer == task["answer"] or not self.tasks["is_graded"]:
             return float(answer == task["answer"])
         said, wanted = answer.split(), task["answer"].split()
@@ -53,16 +55,26 @@ class Environment:
 
 def instances(tasks):
     """Tasks as GEPA's default adapter takes them."""
-    return [{"input": task["question"], "answer": task["answer"], "additional_context": {}} for task in tasks]
+    return [{"input": task["question"], "answer": text_of(task["answer"]), "additional_context": {}, "task": task} for task in tasks]
 
 
-def graded(environment):
-    """An evaluator like GEPA's own, with a share of the score for a part of the answer."""
+def text_of(answer):
+    return answer if isinstance(answer, str) else json.dumps(answer)
+
+
+def evaluator(environment):
+    """GEPA's own evaluator, where an answer is right or wrong by what it contains; else one with the environment's score."""
+    if not (environment.tasks["is_graded"] or environment.tasks["is_scored_here"]):
+        return None
     from gepa.adapters.default_adapter.default_adapter import ContainsAnswerEvaluator, EvaluationResult
 
     def evaluate(data, response):
+        score = environment.score(response, data["task"])
+        if environment.tasks["is_scored_here"]:
+            # A wrong answer may contain the right one, and a right one may be written in another way.
+            response = data["answer"] if score == 1 else ""
         feedback = ContainsAnswerEvaluator()(data, response).feedback
-        return EvaluationResult(environment.score(response, data), feedback, None)
+        return EvaluationResult(score, feedback, None)
 
     return evaluate
 
@@ -78,7 +90,7 @@ def run_gepa(environment, calls, _epochs, seed):
         trainset=instances(environment.tasks["train"]),
         valset=instances(environment.tasks["val"]),
         task_lm=lambda messages: environment.chat("target", list(messages)),
-        evaluator=graded(environment) if environment.tasks["is_graded"] else None,
+        evaluator=evaluator(environment),
         reflection_lm=lambda prompt: environment.chat("optimizer", [{"role": "user", "content": prompt}]),
         stop_callbacks=lambda _state: environment.calls() + margin > calls,
         seed=seed,
@@ -86,27 +98,42 @@ def run_gepa(environment, calls, _epochs, seed):
     return result.best_candidate["system_prompt"]
 
 
+def run_one_shot(environment, _calls, _epochs, seed):
+    """The reply to GEPA's prompt with three failures of the initial skill, as it is."""
+    chance = random.Random(seed)
+    failures = failures_of_initial(environment, chance)
+    return proposal(environment, chance, failures) if failures else environment.tasks["skill"]
+
+
 def run_best_of_n(environment, calls, _epochs, seed):
     """Replies to GEPA's prompt, each to three failures of the initial skill."""
+    val, initial = environment.tasks["val"], environment.tasks["skill"]
+    chance = random.Random(seed)
+    best = (environment.mean(initial, val), initial)
+    failures = failures_of_initial(environment, chance)
+    while failures and environment.calls() + 1 + len(val) <= calls:
+        skill = proposal(environment, chance, failures)
+        best = max(best, (environment.mean(skill, val), skill))
+    return best[1]
+
+
+def failures_of_initial(environment, chance):
+    train, initial = environment.tasks["train"], environment.tasks["skill"]
+    played = chance.sample(train, min(12, len(train)))
+    answers = [(task, environment.attempt(initial, task)) for task in played]
+    return [(task, answer) for task, answer in answers if environment.score(answer, task) < 1]
+
+
+def proposal(environment, chance, failures):
     from gepa.strategies.instruction_proposal import InstructionProposalSignature as Signature
 
-    tasks, initial = environment.tasks, environment.tasks["skill"]
-    chance = random.Random(seed)
-    best = (environment.mean(initial, tasks["val"]), initial)
-    played = chance.sample(tasks["train"], min(12, len(tasks["train"])))
-    answers = [(task, environment.attempt(initial, task)) for task in played]
-    failures = [(task, answer) for task, answer in answers if environment.score(answer, task) < 1]
-    while failures and environment.calls() + 1 + len(tasks["val"]) <= calls:
-        shown = chance.sample(failures, min(3, len(failures)))
-        examples = [
-            {"Inputs": task["question"], "Generated Outputs": answer, "Feedback": f"The correct answer is '{task['answer']}'."}
-            for task, answer in shown
-        ]
-        prompt = Signature.prompt_renderer({"current_instruction_doc": initial, "dataset_with_feedback": examples})
-        reply = environment.chat("optimizer", [{"role": "user", "content": prompt}])
-        skill = Signature.output_extractor(reply)["new_instruction"]
-        best = max(best, (environment.mean(skill, tasks["val"]), skill))
-    return best[1]
+    examples = [
+        {"Inputs": task["question"], "Generated Outputs": answer, "Feedback": f"The correct answer is '{text_of(task['answer'])}'."}
+        for task, answer in chance.sample(failures, min(3, len(failures)))
+    ]
+    shown = {"current_instruction_doc": environment.tasks["skill"], "dataset_with_feedback": examples}
+    reply = environment.chat("optimizer", [{"role": "user", "content": Signature.prompt_renderer(shown)}])
+    return Signature.output_extractor(reply)["new_instruction"]
 
 
 def run_skillopt(environment, calls, epochs, seed):
@@ -201,7 +228,13 @@ def main():
     system, url, *numbers = sys.argv[1:]
     calls, epochs, seed = map(int, numbers)
     environment = Environment(url)
-    runs = {"gepa": run_gepa, "gepa-twice": run_gepa, "skillopt": run_skillopt, "best-of-n": run_best_of_n}
+    runs = {
+        "gepa": run_gepa,
+        "gepa-twice": run_gepa,
+        "skillopt": run_skillopt,
+        "one-shot": run_one_shot,
+        "best-of-n": run_best_of_n,
+    }
     skill = runs[system](environment, calls, epochs, seed)
     environment.mean(skill, environment.tasks["test"])
     with open("found.md", "w", encoding="utf-8") as file:

@@ -54,8 +54,19 @@ xflags::xflags! {
             /// in a virtual environment; continues where it was stopped. Up to six hours; with `--quick` two
             /// environments.
             optional --search
-            /// With `--search`: the seeds, `judged` by default; `search-bench seeds` lists them.
+            /// With `--search`: the seeds, `judged` by default; `search-bench seeds` lists them. With `--real`: how many.
             optional --seeds seeds: String
+            /// Compares ways of searching instead on public tasks that a real model does, with a scripted optimizer; says
+            /// first how long it takes, and continues where it was stopped. Takes `--url` and `--model`.
+            optional --real
+            /// With `--real`: a server with Chat Completions, such as `http://127.0.0.1:8080/v1`.
+            optional --url url: String
+            /// With `--real`: the name of its model.
+            optional --model model: String
+            /// With `--real`: `chain-sum` (the default), `bfcl-simple` or `bbh`.
+            optional --task task: String
+            /// With `--real --task bbh`: the file of a task, as the repository of BIG-Bench Hard has it.
+            optional --data data: PathBuf
             /// A Python that has the packages alfworld and textworld: their engine is measured beside ours.
             optional --alfworld-python python: PathBuf
         }

@@ -54,6 +54,7 @@ fn main() -> anyhow::Result<()> {
         XtaskCmd::Bench(flags::Bench { micro: true, .. }) => {
             Ok(cmd!(sh, "cargo bench --workspace --benches").run()?)
         }
+        XtaskCmd::Bench(bench @ flags::Bench { real: true, .. }) => search::real(&sh, bench),
         XtaskCmd::Bench(flags::Bench { search: true, quick: true, .. }) => search::brief(&sh),
         XtaskCmd::Bench(flags::Bench { search: true, seeds, .. }) => search::compare(&sh, seeds.as_deref()),
         XtaskCmd::Bench(flags::Bench { quick, worlds, runs, alfworld_python, .. }) => {

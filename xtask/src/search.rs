@@ -1,8 +1,9 @@
 //! The bench of search: builds skillrl and the bench, and starts it with the packages of other systems.
 
-use crate::{build_as_tested, built, memory, python};
+use crate::{build_as_tested, built, flags, memory, path_from_here, python};
+use anyhow::Context as _;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use xshell::{Shell, cmd};
 
 /// Environments of a comparison: the table as it is.
@@ -16,25 +17,46 @@ const WEAKNESSES: [&str; 3] = [
 /// Seeds of the judged set that are run with the weaknesses.
 const WEAK_SEEDS: &str = "20000..20030";
 
+/// The package that has the data of `bfcl-simple`.
+const BFCL: &str = "bfcl-eval==2026.3.23";
+/// Where it is kept.
+const DATA: &str = "target/search-bench/data";
+
+/// Public tasks with a real target.
+pub(crate) fn real(sh: &Shell, args: flags::Bench) -> anyhow::Result<()> {
+    let takes = "`--real` takes `--url` and `--model` of a server with Chat Completions";
+    let (url, model) = (args.url.context(takes)?, args.model.context(takes)?);
+    let task = args.task.unwrap_or_else(|| "chain-sum".to_owned());
+    let python = python::python_of_searches(sh)?;
+    let data = match args.data {
+        Some(data) => Some(path_from_here(data)?),
+        None if task == "bfcl-simple" => Some(bfcl(sh, &python)?),
+        None => None,
+    };
+    let (programs, bench) = built_for_release(sh, &python)?;
+    let seeds = args.seeds.unwrap_or_else(|| "1".to_owned());
+    let what = ["--url", &url, "--model", &model, "--tasks", &task, "--seeds", &seeds];
+    let data = data.map(|data| [OsString::from("--data"), data.into()]).into_iter().flatten();
+    Ok(cmd!(sh, "{bench} real {programs...} {what...} {data...}").quiet().run()?)
+}
+
+/// The wheel with the data, which is not installed: it takes a hundred packages with it.
+fn bfcl(sh: &Shell, python: &Path) -> anyhow::Result<PathBuf> {
+    let wheels = || -> anyhow::Result<Option<PathBuf>> {
+        let known = if sh.path_exists(DATA) { sh.read_dir(DATA)? } else { Vec::new() };
+        Ok(known.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "whl")))
+    };
+    if wheels()?.is_none() {
+        cmd!(sh, "{python} -m pip download --quiet --no-deps --dest {DATA} {BFCL}").run()?;
+    }
+    wheels()?.context("pip has left no wheel")
+}
+
 /// Everything that the documentation shows; what the results have already is not run again.
 pub(crate) fn compare(sh: &Shell, seeds: Option<&str>) -> anyhow::Result<()> {
-    let packages = ["--package=skillrl-bench", "--package=skill-cli"];
-    let programs = ["--bin=search-bench", "--bin=skillrl"];
-    cmd!(sh, "cargo build --release --quiet {packages...} {programs...}").run()?;
-    let label = cmd!(sh, "git describe --always --dirty").quiet().read()?;
-    let program = built(sh, "release", "skillrl");
     let python = python::python_of_searches(sh)?;
-    let programs: [OsString; 6] = [
-        "--program".into(),
-        program.into(),
-        "--python".into(),
-        python.into(),
-        "--label".into(),
-        label.into(),
-    ];
+    let (programs, bench) = built_for_release(sh, &python)?;
     let programs = &programs;
-    in_memory(sh);
-    let bench = built(sh, "release", "search-bench");
     let judged = format!("--seeds={}", seeds.unwrap_or("judged"));
     cmd!(sh, "{bench} run {programs...} {judged} {TABLE...}").quiet().run()?;
     if seeds.is_none() {
@@ -42,6 +64,25 @@ pub(crate) fn compare(sh: &Shell, seeds: Option<&str>) -> anyhow::Result<()> {
         cmd!(sh, "{bench} run {programs...} {seeds} {WEAKNESSES...}").quiet().run()?;
     }
     Ok(())
+}
+
+/// The arguments for the programs, and the bench.
+fn built_for_release(sh: &Shell, python: &Path) -> anyhow::Result<([OsString; 6], PathBuf)> {
+    let packages = ["--package=skillrl-bench", "--package=skill-cli"];
+    let programs = ["--bin=search-bench", "--bin=skillrl"];
+    cmd!(sh, "cargo build --release --quiet {packages...} {programs...}").run()?;
+    let label = cmd!(sh, "git describe --always --dirty").quiet().read()?;
+    let program = built(sh, "release", "skillrl");
+    let programs = [
+        "--program".into(),
+        program.into(),
+        "--python".into(),
+        python.into(),
+        "--label".into(),
+        label.into(),
+    ];
+    in_memory(sh);
+    Ok((programs, built(sh, "release", "search-bench")))
 }
 
 /// Two environments with every system, unoptimized: shows that all of it works.

@@ -6,6 +6,9 @@
 use clap::{Args, Parser, Subcommand};
 use parking_lot::Mutex;
 use skillrl_bench::comparison::Failure;
+use skillrl_bench::comparison::real::planted::RealTask;
+use skillrl_bench::comparison::real::results::{INITIAL, RealRow, tables};
+use skillrl_bench::comparison::real::{N_MEASURED, RealTasks, SIZES, Target};
 use skillrl_bench::comparison::report::Report;
 use skillrl_bench::comparison::results::{self, Place, Row};
 use skillrl_bench::comparison::server::Server;
@@ -40,6 +43,8 @@ enum Command {
     Report(ReportArgs),
     /// Fails if skillrl is worse than it was, against stored results of GEPA. A minute.
     Check(CheckArgs),
+    /// Searches with a real model on public tasks, and prints the tables.
+    Real(RealArgs),
     /// Lists the sets of seeds and what each is for.
     Seeds,
 }
@@ -100,6 +105,33 @@ struct RunArgs {
 }
 
 #[derive(Debug, Args)]
+struct RealArgs {
+    #[command(flatten)]
+    programs: ProgramArgs,
+    /// The file of the results; the replies of the target are kept beside it.
+    #[arg(long, default_value = "target/search-bench/real.jsonl")]
+    results: PathBuf,
+    /// A server with Chat Completions, such as `http://127.0.0.1:8080/v1`.
+    #[arg(long)]
+    url: String,
+    /// The name of its model.
+    #[arg(long)]
+    model: String,
+    /// A benchmark; may be several.
+    #[arg(long, value_delimiter = ',', default_value = "chain-sum")]
+    tasks: Vec<String>,
+    /// What the tasks are drawn from, where a benchmark is a file.
+    #[arg(long, value_name = "FILE")]
+    data: Option<PathBuf>,
+    /// Ways of searching.
+    #[arg(long, value_delimiter = ',', default_value = "one-shot,auto,paper,gepa")]
+    systems: Vec<String>,
+    /// How many seeds.
+    #[arg(long, default_value_t = 1)]
+    seeds: u64,
+}
+
+#[derive(Debug, Args)]
 struct CheckArgs {
     #[command(flatten)]
     programs: ProgramArgs,
@@ -114,6 +146,7 @@ fn main() -> Result<(), Failure> {
             Ok(())
         }
         Command::Check(args) => check(args.programs),
+        Command::Real(args) => real(&args),
         Command::Seeds => {
             for set in SEED_SETS {
                 println!("{} {:?}: {}", set.name, set.seeds, set.purpose);
@@ -130,7 +163,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     let systems = args.systems.iter().map(|name| system(name)).collect::<Result<Vec<_>, _>>()?;
     let programs = programs(&args.programs)?;
-    let known = results::read(path)?;
+    let known: Vec<Row> = results::read(path)?;
     let mut jobs: Vec<(Place, System)> = Vec::new();
     // Seed by seed, so that a stopped comparison has whole environments.
     for seed in seeds(&args.report)? {
@@ -189,6 +222,80 @@ fn make(
     });
     let failures = failures.into_inner();
     if failures.is_empty() { Ok(()) } else { Err(format!("{} runs failed", failures.len()).into()) }
+}
+
+/// Makes what the results lack, and says first how long that takes.
+fn real(args: &RealArgs) -> Result<(), Failure> {
+    if let Some(dir) = args.results.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    let python = args.programs.python.as_deref().ok_or("public tasks need `--python`")?;
+    let programs = programs(&args.programs)?;
+    let systems = args.systems.iter().map(|name| system(name)).collect::<Result<Vec<_>, _>>()?;
+    let replies = args.results.with_extension("replies.jsonl");
+    let target = Target::new(&args.url, &args.model, &replies)?;
+    let known: Vec<RealRow> = results::read(&args.results)?;
+    let is_known = |task: &RealTasks, seed: u64, of: [&str; 2]| {
+        known.iter().any(|row| row.is_of(task.task.as_str(), &args.model, seed, of))
+    };
+    let mut all: Vec<(RealTasks, u64)> = Vec::new();
+    for name in &args.tasks {
+        let names = || RealTask::ALL.map(RealTask::as_str).join(", ");
+        let task = RealTask::parse(name);
+        let task = task.ok_or_else(|| format!("no benchmark is called {name}: there are {}", names()))?;
+        for seed in 0..args.seeds {
+            let tasks = RealTasks::make(python, task, seed, args.data.as_deref(), target.clone())?;
+            all.push((tasks, seed));
+        }
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let missing = |tasks: &RealTasks, seed: u64| -> Vec<System> {
+        let is_missing =
+            |system: &&System| !is_known(tasks, seed, [system.as_str(), programs.version(**system)]);
+        systems.iter().filter(is_missing).copied().collect()
+    };
+    let mut seconds = 0.0;
+    for (tasks, seed) in &all {
+        let n_calls: usize =
+            missing(tasks, *seed).iter().map(|system| system.cap(SIZES.calls) + N_MEASURED).sum();
+        if n_calls > 0 {
+            seconds += n_calls as f64 * runtime.block_on(tasks.seconds_a_call())?;
+        }
+    }
+    eprintln!("at most {:.1} hours; what is there already is not made again", seconds / 3_600.0);
+    let server = Server::start(Duration::ZERO)?;
+    for (tasks, seed) in &all {
+        if !is_known(tasks, *seed, [INITIAL, ""]) {
+            let row = measured(&runtime, tasks, RealRow::initial(tasks, *seed))?;
+            results::append(&args.results, &row)?;
+        }
+        for system in missing(tasks, *seed) {
+            let row = programs.run_real(&server, tasks, *seed, system)?;
+            results::append(&args.results, &measured(&runtime, tasks, row)?)?;
+        }
+    }
+    let rows: Vec<RealRow> = results::read(&args.results)?;
+    println!("{}", tables(&rows));
+    Ok(())
+}
+
+/// The row with the outcomes of its skill.
+fn measured(
+    runtime: &tokio::runtime::Runtime,
+    tasks: &RealTasks,
+    mut row: RealRow,
+) -> Result<RealRow, Failure> {
+    row.outcomes = runtime.block_on(tasks.measure(&row.skill))?;
+    let n_right = row.outcomes.iter().filter(|is_right| **is_right).count();
+    eprintln!(
+        "{} {} {}: {n_right} of {} with {:.0} s",
+        row.task,
+        row.seed,
+        row.system,
+        row.outcomes.len(),
+        row.seconds
+    );
+    Ok(row)
 }
 
 fn check(args: ProgramArgs) -> Result<(), Failure> {

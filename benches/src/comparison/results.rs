@@ -1,10 +1,42 @@
 //! One row for each run, appended to a file, so that a comparison goes on where it was stopped.
 
 use crate::generator::{Parameters, Variant};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::Path;
+
+/// What a run has asked for so far.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Calls of the target.
+    pub target: u64,
+    /// Calls of every other model.
+    pub optimizer: u64,
+    /// Validation and test tasks that were shown to the optimizer.
+    pub leaks: u64,
+}
+
+impl Counts {
+    /// Calls of all models.
+    pub fn calls(self) -> u64 {
+        self.target + self.optimizer
+    }
+}
+
+/// What a search has left.
+#[derive(Debug)]
+pub struct Found {
+    /// The skill.
+    pub skill: String,
+    /// The cap on calls of all models.
+    pub cap: usize,
+    /// The calls that were made.
+    pub counts: Counts,
+    /// How long it took.
+    pub seconds: f64,
+}
 
 /// Which environment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -71,7 +103,7 @@ impl Row {
 /// # Errors
 ///
 /// A file that cannot be read.
-pub fn read(path: &Path) -> io::Result<Vec<Row>> {
+pub fn read<R: DeserializeOwned>(path: &Path) -> io::Result<Vec<R>> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         opened => opened?,
@@ -85,7 +117,7 @@ pub fn read(path: &Path) -> io::Result<Vec<Row>> {
 /// # Errors
 ///
 /// A file that cannot be written.
-pub fn append(path: &Path, row: &Row) -> io::Result<()> {
+pub fn append(path: &Path, row: &impl Serialize) -> io::Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(path)?;
     // In one write, so that two processes may append to one file; on a line of its own, also behind a line that was cut.
     file.write_all(format!("\n{}\n", serde_json::to_string(row)?).as_bytes())
@@ -117,13 +149,13 @@ mod tests {
     fn what_was_appended_is_read_and_an_unfinished_line_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("results.jsonl");
-        assert_eq!(read(&path).unwrap(), []);
+        assert_eq!(read::<Row>(&path).unwrap(), []);
         let rows = [row(1, "gepa", 0.5), row(2, "auto", 0.25)];
         rows.iter().for_each(|row| append(&path, row).unwrap());
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"variant\":\"ba").unwrap();
-        assert_eq!(read(&path).unwrap(), rows);
+        assert_eq!(read::<Row>(&path).unwrap(), rows);
         append(&path, &rows[0]).unwrap();
-        assert_eq!(read(&path).unwrap().len(), 3);
+        assert_eq!(read::<Row>(&path).unwrap().len(), 3);
         assert!(rows[0].is_of(&rows[0].place, "gepa", "1") && !rows[0].is_of(&rows[1].place, "gepa", "1"));
     }
 }

@@ -7,6 +7,8 @@
 //!   `replies_depend_on_the_request_and_how_often_it_came`.
 
 use crate::comparison::Failure;
+use crate::comparison::real::{RealTasks, SIZES, Sizes};
+use crate::comparison::results::Counts;
 use crate::generator::{Environment, optimizer, target};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -29,29 +31,71 @@ const MAX_REQUEST_BYTES: usize = 64 * 1024 * 1024;
 /// Characters of a token.
 const CHARS_PER_TOKEN: usize = 4;
 
-/// What a run has asked for so far.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Counts {
-    /// Calls of the target.
-    pub target: u64,
-    /// Calls of every other model.
-    pub optimizer: u64,
-    /// Validation and test tasks that were shown to the optimizer.
-    pub leaks: u64,
+/// Where a search takes place.
+#[derive(Debug)]
+pub enum World {
+    /// Simulated tasks and models.
+    Simulated(Box<Environment>),
+    /// Public tasks and a real target; the seed decides what the optimizer says.
+    Real(RealTasks, u64),
 }
 
-impl Counts {
-    /// Calls of all models.
-    pub fn calls(self) -> u64 {
-        self.target + self.optimizer
+impl World {
+    /// How many tasks each split has, and how many calls a search may make.
+    pub fn sizes(&self) -> Sizes {
+        match self {
+            Self::Simulated(environment) => {
+                let parameters = &environment.parameters;
+                Sizes {
+                    n_train: parameters.n_train,
+                    n_val: parameters.n_val,
+                    n_test: parameters.n_test(),
+                    calls: parameters.calls,
+                }
+            }
+            Self::Real(..) => SIZES,
+        }
+    }
+
+    /// The skill that a search begins with.
+    pub fn initial_skill(&self) -> String {
+        match self {
+            Self::Simulated(environment) => environment.initial_skill(),
+            Self::Real(tasks, _) => tasks.task.initial_skill().to_owned(),
+        }
+    }
+
+    /// Scores between 0 and 1 count.
+    pub fn is_graded(&self) -> bool {
+        match self {
+            Self::Simulated(environment) => environment.parameters.is_graded,
+            Self::Real(..) => false,
+        }
+    }
+
+    /// Training, validation and test tasks as rows of data.
+    pub fn rows(&self) -> [(&'static str, Vec<Value>); 3] {
+        match self {
+            Self::Simulated(environment) => environment
+                .splits()
+                .map(|(name, tasks)| (name, tasks.iter().map(|task| environment.row(task)).collect())),
+            Self::Real(tasks, _) => tasks.splits().map(|(name, rows)| (name, rows.to_vec())),
+        }
+    }
+
+    fn leaks(&self, user: &str) -> usize {
+        match self {
+            Self::Simulated(environment) => optimizer::leaks(environment, user),
+            Self::Real(tasks, _) => tasks.leaks(user),
+        }
     }
 }
 
-/// One search in one environment.
+/// One search.
 #[derive(Debug)]
 pub struct Run {
-    /// Its environment.
-    pub environment: Environment,
+    /// Where it takes place.
+    pub world: World,
     counts: Mutex<Counts>,
     /// How often each request has come, by its hash.
     seen: Mutex<HashMap<u64, u32>>,
@@ -59,8 +103,8 @@ pub struct Run {
 
 impl Run {
     /// A run that has asked for nothing yet.
-    pub fn new(environment: Environment) -> Self {
-        Self { environment, counts: Mutex::default(), seen: Mutex::default() }
+    pub fn new(world: World) -> Self {
+        Self { world, counts: Mutex::default(), seen: Mutex::default() }
     }
 
     /// What it has asked for so far.
@@ -69,36 +113,54 @@ impl Run {
     }
 
     /// The reply of a model.
-    pub fn reply(&self, model: &str, system: &str, user: &str) -> String {
-        let mut hasher = DefaultHasher::new();
-        (model, system, user).hash(&mut hasher);
-        let number = {
-            let mut seen = self.seen.lock();
-            let times = seen.entry(hasher.finish()).or_default();
-            *times += 1;
-            *times - 1
-        };
+    ///
+    /// # Errors
+    ///
+    /// A real target that does not answer.
+    pub async fn reply(&self, model: &str, system: &str, user: &str) -> Result<String, Failure> {
+        let number = self.number_of(model, system, user);
         if model == TARGET {
+            let reply = match &self.world {
+                World::Simulated(environment) => target::answer(environment, system, user, number),
+                World::Real(tasks, _) => tasks.target.reply(system, user).await?,
+            };
             self.counts.lock().target += 1;
-            return target::answer(&self.environment, system, user, number);
+            return Ok(reply);
         }
         let mut counts = self.counts.lock();
         counts.optimizer += 1;
-        counts.leaks += optimizer::leaks(&self.environment, user) as u64;
+        counts.leaks += self.world.leaks(user) as u64;
         drop(counts);
-        optimizer::reply(&self.environment, user, number)
+        Ok(match &self.world {
+            World::Simulated(environment) => optimizer::reply(environment, user, number),
+            World::Real(tasks, seed) => tasks.optimizer(*seed, user, number),
+        })
+    }
+
+    /// How often this request has come before.
+    fn number_of(&self, model: &str, system: &str, user: &str) -> u32 {
+        let mut hasher = DefaultHasher::new();
+        (model, system, user).hash(&mut hasher);
+        let mut seen = self.seen.lock();
+        let times = seen.entry(hasher.finish()).or_default();
+        *times += 1;
+        *times - 1
     }
 
     fn tasks(&self) -> Value {
-        let environment = &self.environment;
-        let rows = |tasks: &[crate::generator::environment::Task]| {
-            tasks.iter().map(|task| environment.row(task)).collect::<Vec<_>>()
-        };
-        let splits = environment.splits().map(|(name, tasks)| (name.to_owned(), json!(rows(tasks))));
+        let splits = self.world.rows().map(|(name, rows)| (name.to_owned(), json!(rows)));
         let mut answer: serde_json::Map<String, Value> = splits.into_iter().collect();
-        answer.insert("skill".to_owned(), json!(environment.initial_skill()));
-        answer.insert("is_graded".to_owned(), json!(environment.parameters.is_graded));
+        answer.insert("skill".to_owned(), json!(self.world.initial_skill()));
+        answer.insert("is_graded".to_owned(), json!(self.world.is_graded()));
+        answer.insert("is_scored_here".to_owned(), json!(matches!(self.world, World::Real(..))));
         Value::Object(answer)
+    }
+
+    /// The score of `{"id": .., "answer": ..}` where a peer cannot know it.
+    fn score(&self, body: &[u8]) -> Option<f64> {
+        let World::Real(tasks, _) = &self.world else { return None };
+        let request: Value = serde_json::from_slice(body).ok()?;
+        Some(tasks.score(request.get("id")?.as_str()?, request.get("answer")?.as_str()?))
     }
 }
 
@@ -172,9 +234,16 @@ impl Server {
                 match Limited::new(body, MAX_REQUEST_BYTES).collect().await {
                     Ok(body) => {
                         tokio::time::sleep(self.latency).await;
-                        completed(&run, &body.to_bytes())
+                        completed(&run, &body.to_bytes()).await
                     }
                     Err(error) => (StatusCode::BAD_REQUEST, json!({"error": error.to_string()})),
+                }
+            }
+            (Some(run), &Method::POST, Some("score")) => {
+                let body = Limited::new(body, MAX_REQUEST_BYTES).collect().await;
+                match body.ok().and_then(|body| run.score(&body.to_bytes())) {
+                    Some(score) => (StatusCode::OK, json!(score)),
+                    None => (StatusCode::BAD_REQUEST, json!({"error": "no score"})),
                 }
             }
             (Some(run), &Method::GET, Some("tasks")) => (StatusCode::OK, run.tasks()),
@@ -192,7 +261,7 @@ impl Server {
     }
 }
 
-fn completed(run: &Run, body: &[u8]) -> (StatusCode, Value) {
+async fn completed(run: &Run, body: &[u8]) -> (StatusCode, Value) {
     let request: Value = match serde_json::from_slice(body) {
         Ok(request) => request,
         Err(error) => return (StatusCode::BAD_REQUEST, json!({"error": {"message": error.to_string()}})),
@@ -206,7 +275,10 @@ fn completed(run: &Run, body: &[u8]) -> (StatusCode, Value) {
     };
     let (system, user) = (of_role("system"), of_role("user"));
     let model = field(&request, "model");
-    let text = run.reply(&model, &system, &user);
+    let text = match run.reply(&model, &system, &user).await {
+        Ok(text) => text,
+        Err(error) => return (StatusCode::BAD_GATEWAY, json!({"error": {"message": error.to_string()}})),
+    };
     let [input, output] =
         [system.len() + user.len(), text.len()].map(|chars| chars.div_ceil(CHARS_PER_TOKEN));
     let message = json!({"role": "assistant", "content": text});
@@ -227,13 +299,15 @@ mod tests {
     fn replies_depend_on_the_request_and_how_often_it_came() {
         let skill = Environment::sample(8, Variant::Base, 0).knowable_skill();
         let replies = |order: [usize; 4]| {
-            let run = Run::new(Environment::sample(8, Variant::Base, 0));
+            let environment = Environment::sample(8, Variant::Base, 0);
             let questions: Vec<String> = {
-                let [(_, train), ..] = run.environment.splits();
-                train.iter().take(2).map(|task| run.environment.question(task)).collect()
+                let [(_, train), ..] = environment.splits();
+                train.iter().take(2).map(|task| environment.question(task)).collect()
             };
-            let mut replies: Vec<(usize, String)> =
-                order.map(|at| (at % 2, run.reply(TARGET, &skill, &questions[at % 2]))).to_vec();
+            let run = Run::new(World::Simulated(Box::new(environment)));
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let reply = |at: usize| runtime.block_on(run.reply(TARGET, &skill, &questions[at % 2])).unwrap();
+            let mut replies: Vec<(usize, String)> = order.map(|at| (at % 2, reply(at))).to_vec();
             replies.sort();
             (replies, run.counts())
         };

@@ -1,10 +1,12 @@
 //! The systems that are compared: how each is started, and how much of its cap it may use for searching.
 
 use crate::comparison::Failure;
-use crate::comparison::results::{Place, Row};
-use crate::comparison::server::{OPTIMIZER, Run, Server, TARGET};
+use crate::comparison::real::results::RealRow;
+use crate::comparison::real::{RealTasks, Sizes};
+use crate::comparison::results::{Found, Place, Row};
+use crate::comparison::server::{OPTIMIZER, Run, Server, TARGET, World};
 use crate::generator::text::Line;
-use crate::generator::{Environment, Parameters, Variant};
+use crate::generator::{Environment, Variant};
 use serde_json::Value;
 use skill_core::named_enum;
 use std::fs;
@@ -37,6 +39,8 @@ named_enum! {
         Gepa2 = "gepa-twice",
         /// SkillOpt with its defaults, for as many epochs as the calls allow.
         Skillopt = "skillopt",
+        /// The reply to one request with failures of the initial skill.
+        OneShot = "one-shot",
         /// As many independent replies as the calls allow, of which the best by validation is taken.
         BestOf = "best-of-n",
     }
@@ -47,16 +51,17 @@ impl System {
     pub fn package(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Auto | Self::Paper => None,
-            // Best of N asks by the prompt of GEPA.
-            Self::Gepa | Self::Gepa2 | Self::BestOf => Some(("gepa", "0.1.4")),
+            // One-shot and best of N ask by the prompt of GEPA.
+            Self::Gepa | Self::Gepa2 | Self::OneShot | Self::BestOf => Some(("gepa", "0.1.4")),
             Self::Skillopt => Some(("skillopt", "0.2.0")),
         }
     }
 
-    fn cap(self, parameters: &Parameters) -> usize {
+    /// The cap on calls of all models.
+    pub fn cap(self, calls: usize) -> usize {
         match self {
-            Self::Gepa2 => 2 * parameters.calls,
-            Self::Auto | Self::Paper | Self::Gepa | Self::Skillopt | Self::BestOf => parameters.calls,
+            Self::Gepa2 => 2 * calls,
+            Self::Auto | Self::Paper | Self::Gepa | Self::Skillopt | Self::OneShot | Self::BestOf => calls,
         }
     }
 }
@@ -80,7 +85,7 @@ impl Programs {
         system.package().map_or(&self.label, |(_, version)| version)
     }
 
-    /// Searches in one environment with one system.
+    /// Searches in one simulated environment with one system.
     ///
     /// # Errors
     ///
@@ -88,48 +93,81 @@ impl Programs {
     pub fn run(&self, server: &Server, place: &Place, system: System) -> Result<Row, Failure> {
         let variant =
             Variant::parse(&place.variant).ok_or_else(|| format!("no variant {}", place.variant))?;
-        let environment = Environment::sample(place.seed, variant, place.repetition);
-        let run = Arc::new(Run::new(environment));
-        let version = self.version(system);
+        let environment = || Box::new(Environment::sample(place.seed, variant, place.repetition));
+        let run = Run::new(World::Simulated(environment()));
         let name = format!("{}-{}-{}-{}", place.variant, place.seed, place.repetition, system.as_str());
-        server.open(&name, Arc::clone(&run));
-        let dir = tempfile::Builder::new().prefix("skillrl-search-").tempdir()?;
-        let began = Instant::now();
-        let cap = system.cap(&run.environment.parameters);
-        let job = Job { run: &run, url: server.address(&name), dir: dir.path(), cap, seed: place.seed };
-        let skill = match system {
-            System::Auto => self.skillrl(&job, None),
-            System::Paper => self.skillrl(&job, Some(epochs(&run.environment.parameters))),
-            System::Gepa | System::Gepa2 | System::Skillopt | System::BestOf => self.peer(&job, system),
-        };
-        server.close(&name);
-        let skill = skill.map_err(|error| format!("{name}: {error}"))?;
-        let counts = run.counts();
+        let found = self.search(server, run, &name, place.seed, system)?;
+        let environment = environment();
         Ok(Row {
             place: place.clone(),
             system: system.as_str().to_owned(),
-            version: version.to_owned(),
-            cap: cap as u64,
-            target_calls: counts.target,
-            optimizer_calls: counts.optimizer,
-            leaks: counts.leaks,
-            score: run.environment.expected(&skill),
-            initial: run.environment.expected(&run.environment.initial_skill()),
-            knowable: run.environment.expected(&run.environment.knowable_skill()),
-            lines: Line::all_in(&skill).len() as u64,
-            seconds: began.elapsed().as_secs_f64(),
+            version: self.version(system).to_owned(),
+            cap: found.cap as u64,
+            target_calls: found.counts.target,
+            optimizer_calls: found.counts.optimizer,
+            leaks: found.counts.leaks,
+            score: environment.expected(&found.skill),
+            initial: environment.expected(&environment.initial_skill()),
+            knowable: environment.expected(&environment.knowable_skill()),
+            lines: Line::all_in(&found.skill).len() as u64,
+            seconds: found.seconds,
         })
+    }
+
+    /// Searches in real tasks with one system; measures nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::run`].
+    pub fn run_real(
+        &self,
+        server: &Server,
+        tasks: &RealTasks,
+        seed: u64,
+        system: System,
+    ) -> Result<RealRow, Failure> {
+        let name = format!("{}-{seed}-{}", tasks.task.as_str(), system.as_str());
+        let run = Run::new(World::Real(tasks.clone(), seed));
+        let found = self.search(server, run, &name, seed, system)?;
+        Ok(RealRow::new(tasks, seed, [system.as_str(), self.version(system)], found))
+    }
+
+    fn search(
+        &self,
+        server: &Server,
+        run: Run,
+        name: &str,
+        seed: u64,
+        system: System,
+    ) -> Result<Found, Failure> {
+        let run = Arc::new(run);
+        server.open(name, Arc::clone(&run));
+        let dir = tempfile::Builder::new().prefix("skillrl-search-").tempdir()?;
+        let began = Instant::now();
+        let sizes = run.world.sizes();
+        let cap = system.cap(sizes.calls);
+        let job = Job { run: &run, url: server.address(name), dir: dir.path(), cap, seed };
+        let skill = match system {
+            System::Auto => self.skillrl(&job, None),
+            System::Paper => self.skillrl(&job, Some(epochs(sizes))),
+            System::Gepa | System::Gepa2 | System::Skillopt | System::OneShot | System::BestOf => {
+                self.peer(&job, system)
+            }
+        };
+        server.close(name);
+        let skill = skill.map_err(|error| format!("{name}: {error}"))?;
+        Ok(Found { skill, cap, counts: run.counts(), seconds: began.elapsed().as_secs_f64() })
     }
 
     /// The skill that skillrl's program leaves.
     fn skillrl(&self, job: &Job<'_>, epochs: Option<usize>) -> Result<String, Failure> {
-        let environment = &job.run.environment;
+        let world = &job.run.world;
         fs::create_dir(job.dir.join("data"))?;
-        for (split, tasks) in environment.splits() {
-            let rows: String = tasks.iter().map(|task| environment.row(task).to_string() + "\n").collect();
+        for (split, rows) in world.rows() {
+            let rows: String = rows.iter().map(|row| row.to_string() + "\n").collect();
             fs::write(job.dir.join("data").join(split).with_extension("jsonl"), rows)?;
         }
-        fs::write(job.dir.join("skill.md"), environment.initial_skill())?;
+        fs::write(job.dir.join("skill.md"), world.initial_skill())?;
         fs::write(job.dir.join("skillrl.toml"), configuration(job, epochs))?;
         let settings = self.settings.iter().flat_map(|setting| ["--set", setting.as_str()]);
         let output = Command::new(&self.skillrl)
@@ -143,9 +181,7 @@ impl Programs {
         match fs::read_to_string(job.dir.join("run/best_skill.md")) {
             Ok(skill) => Ok(skill),
             // On refusal the existing skill stays.
-            Err(_) if !output.status.success() && job.run.counts().calls() == 0 => {
-                Ok(environment.initial_skill())
-            }
+            Err(_) if !output.status.success() && job.run.counts().calls() == 0 => Ok(world.initial_skill()),
             Err(_) => Err(last_lines(&output.stderr).into()),
         }
     }
@@ -153,14 +189,10 @@ impl Programs {
     /// The skill that a Python package leaves.
     fn peer(&self, job: &Job<'_>, system: System) -> Result<String, Failure> {
         let python = self.python.as_ref().ok_or("peers need `--python`")?;
-        let parameters = &job.run.environment.parameters;
+        let sizes = job.run.world.sizes();
         let script = job.dir.join("peers.py");
         fs::write(&script, PEERS)?;
-        let numbers = [
-            job.cap - parameters.n_test(),
-            epochs(parameters),
-            usize::try_from(job.seed).unwrap_or_default(),
-        ];
+        let numbers = [job.cap - sizes.n_test, epochs(sizes), usize::try_from(job.seed).unwrap_or_default()];
         let output = Command::new(python)
             .arg(&script)
             .args([system.as_str(), &job.url])
@@ -182,19 +214,22 @@ struct Job<'a> {
 }
 
 /// Epochs of the paper's protocol that fit the calls.
-fn epochs(parameters: &Parameters) -> usize {
-    let steps = parameters.n_train.div_ceil(PAPER_BATCH);
-    let batch = parameters.n_train.min(PAPER_BATCH);
-    let epoch = steps * (batch + parameters.n_val + PAPER_OPTIMIZER) + PAPER_EPOCH_END;
-    let ends = parameters.n_val + 2 * parameters.n_test();
-    (parameters.calls.saturating_sub(ends) / epoch).clamp(1, MOST_EPOCHS)
+fn epochs(Sizes { n_train, n_val, n_test, calls }: Sizes) -> usize {
+    let steps = n_train.div_ceil(PAPER_BATCH);
+    let batch = n_train.min(PAPER_BATCH);
+    let epoch = steps * (batch + n_val + PAPER_OPTIMIZER) + PAPER_EPOCH_END;
+    let ends = n_val + 2 * n_test;
+    (calls.saturating_sub(ends) / epoch).clamp(1, MOST_EPOCHS)
 }
 
 /// A configuration as a person would write it, but for the address.
 fn configuration(job: &Job<'_>, epochs: Option<usize>) -> String {
     let Job { run, url, cap, seed, .. } = job;
-    let (scorer, metric) =
-        if run.environment.parameters.is_graded { ("em_f1", "soft") } else { ("exact", "hard") };
+    let (scorer, metric) = match &run.world {
+        World::Simulated(environment) if environment.parameters.is_graded => ("em_f1", "soft"),
+        World::Real(tasks, _) if tasks.task.is_json() => ("json_fields", "hard"),
+        World::Simulated(_) | World::Real(..) => ("exact", "hard"),
+    };
     let search = match epochs {
         Some(epochs) => format!("protocol = \"paper\"\nepochs = {epochs}"),
         None => "protocol = \"auto\"".to_owned(),

@@ -15,10 +15,10 @@
 pub mod environment;
 pub mod optimizer;
 pub mod parameters;
-mod patches;
-mod prompt;
+pub(crate) mod patches;
+pub(crate) mod prompt;
 pub mod seeds;
-mod stream;
+pub(crate) mod stream;
 pub mod target;
 pub mod text;
 

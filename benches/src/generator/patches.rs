@@ -4,7 +4,7 @@ use super::text::Line;
 use serde_json::{Value, json};
 
 /// The reply to such a request.
-pub(super) fn reply(user: &str) -> Option<String> {
+pub(crate) fn reply(user: &str) -> Option<String> {
     if user.contains("<pair ") || user.contains("Longitudinal Comparison") {
         return Some(epoch_notes());
     }

@@ -11,7 +11,7 @@ const BLAMES_BUNDLES: f64 = 0.35;
 
 /// The form of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// Edits as JSON.
     Edits,
     /// The whole new text.
@@ -52,23 +52,17 @@ pub(super) struct Prompt {
 
 impl Prompt {
     pub(super) fn read(environment: &Environment, user: &str) -> Self {
-        let (form, sections) = if is_gepa(user) {
-            (Form::Text, Sections::of_gepa(user))
-        } else if user.contains("## Current Skill\n") {
-            (Form::Edits, Sections::of_skillopt(user))
-        } else {
-            (Form::Edits, Sections::of_skillrl(user))
-        };
-        let lines = sections.skill.lines();
+        let parts = Parts::read(user);
+        let lines = parts.skill.lines();
         let skill =
             lines.flat_map(|line| Line::all_in(line).into_iter().map(|said| (said, line.trim().to_owned())));
         Self {
-            form,
+            form: parts.form,
             skill: skill.collect(),
-            text: sections.skill.to_owned(),
-            memory: remembered(sections.memory),
-            shown: shown(environment, &sections.body),
-            most: budget_in(&sections.body),
+            text: parts.skill.to_owned(),
+            memory: remembered(parts.memory),
+            shown: shown(environment, &parts.body),
+            most: parts.most_edits(),
         }
     }
 
@@ -90,29 +84,46 @@ pub(super) fn is_gepa(user: &str) -> bool {
     user.contains("Your task is to write a new instruction")
 }
 
-struct Sections<'a> {
-    skill: &'a str,
-    memory: &'a str,
-    body: String,
+/// The parts of a prompt.
+pub(crate) struct Parts<'a> {
+    pub(crate) form: Form,
+    pub(crate) skill: &'a str,
+    pub(crate) memory: &'a str,
+    pub(crate) body: String,
 }
 
-impl<'a> Sections<'a> {
+impl<'a> Parts<'a> {
+    pub(crate) fn read(user: &'a str) -> Self {
+        if is_gepa(user) {
+            Self::of_gepa(user)
+        } else if user.contains("## Current Skill\n") {
+            Self::of_skillopt(user)
+        } else {
+            Self::of_skillrl(user)
+        }
+    }
+
+    /// How many edits it asks for at most.
+    pub(crate) fn most_edits(&self) -> usize {
+        budget_in(&self.body)
+    }
+
     fn of_skillrl(user: &'a str) -> Self {
         let (before, skill, after) = cut(user, "<skill>\n", "\n</skill>");
         let (rest, memory, body) = cut(after, "\n<memory>\n", "\n</memory>");
         // Without a memory all of it is in `rest`.
-        Self { skill, memory, body: [before, rest, body].concat() }
+        Self { form: Form::Edits, skill, memory, body: [before, rest, body].concat() }
     }
 
     fn of_skillopt(user: &'a str) -> Self {
         let (before, skill, after) = cut(user, "## Current Skill\n", "\n## ");
         let (rest, memory, body) = cut(after, "Previous Steps in This Epoch\n", "\n## ");
-        Self { skill, memory, body: [before, rest, body].concat() }
+        Self { form: Form::Edits, skill, memory, body: [before, rest, body].concat() }
     }
 
     fn of_gepa(user: &'a str) -> Self {
         let (_, skill, body) = cut(user, "```\n", "\n```");
-        Self { skill, memory: "", body: body.to_owned() }
+        Self { form: Form::Text, skill, memory: "", body: body.to_owned() }
     }
 }
 

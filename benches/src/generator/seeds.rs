@@ -35,7 +35,7 @@ pub const SEED_SETS: [SeedSet; 5] = [
         seeds: 40_000..40_150,
         purpose: "a second judgement of rounds of two proposals; run once",
     },
-    SeedSet { name: "reserve", seeds: 50_000..50_150, purpose: "for the next judgement; never run yet" },
+    SeedSet { name: "reserve", seeds: 50_010..50_160, purpose: "for the next judgement; never run yet" },
 ];
 
 /// The set of this name.

@@ -3,13 +3,13 @@
 use skill_core::random::Dice;
 
 /// A row of throws of the same dice.
-pub(super) struct Stream {
+pub(crate) struct Stream {
     dice: Dice,
     throws: u32,
 }
 
 impl Stream {
-    pub(super) fn new(dice: Dice) -> Self {
+    pub(crate) fn new(dice: Dice) -> Self {
         Self { dice, throws: 0 }
     }
 
@@ -19,12 +19,12 @@ impl Stream {
         self.dice.unit(&self.throws.to_string())
     }
 
-    pub(super) fn chance(&mut self, probability: f64) -> bool {
+    pub(crate) fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
     /// Below `n`; 0 where there is nothing below it.
-    pub(super) fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         ((self.unit() * n as f64) as usize).min(n.saturating_sub(1))
     }
 

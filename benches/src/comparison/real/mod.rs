@@ -1,0 +1,144 @@
+//! Public tasks that a real model does, with an optimizer that is scripted.
+//!
+//! The target is any server with Chat Completions. It is asked with temperature 0, and its replies are kept in a file:
+//! a request that was made before is counted and not made again. The optimizer proposes lines from a list
+//! ([`planted`]), some of which harm; which, it does not know.
+
+mod optimizer;
+pub mod planted;
+pub mod results;
+mod target;
+
+pub use target::Target;
+
+use crate::comparison::Failure;
+use planted::RealTask;
+use serde::Deserialize;
+use serde_json::Value;
+use skill_envs::score::{exact, json_fields, parse_json_answer};
+use std::path::Path;
+use std::process::Command;
+
+/// The program that makes or draws the tasks.
+const TASKS: &str = include_str!("../../../python/real_tasks.py");
+
+/// How many tasks each split has, and how many calls a search may make.
+#[derive(Debug, Clone, Copy)]
+pub struct Sizes {
+    /// Tasks of the training split.
+    pub n_train: usize,
+    /// Tasks of the validation split.
+    pub n_val: usize,
+    /// Tasks of the test split.
+    pub n_test: usize,
+    /// Calls of all models.
+    pub calls: usize,
+}
+
+/// Sizes of every real task.
+pub const SIZES: Sizes = Sizes { n_train: 40, n_val: 40, n_test: 40, calls: 400 };
+/// Further tasks, which no search sees, for the score of a skill.
+pub const N_MEASURED: usize = 120;
+
+/// Tasks as rows of data.
+#[derive(Debug, Clone, Deserialize)]
+struct Rows {
+    train: Vec<Value>,
+    val: Vec<Value>,
+    test: Vec<Value>,
+    measured: Vec<Value>,
+}
+
+/// Tasks of a public benchmark, and the model that does them.
+#[derive(Debug, Clone)]
+pub struct RealTasks {
+    /// Which benchmark.
+    pub task: RealTask,
+    rows: Rows,
+    /// The model that does the tasks.
+    pub target: Target,
+}
+
+impl RealTasks {
+    /// The tasks of a seed, made or drawn by a Python that has the packages; `file` is what the task is drawn from.
+    ///
+    /// # Errors
+    ///
+    /// A program that fails, with what it said last.
+    pub fn make(
+        python: &Path,
+        task: RealTask,
+        seed: u64,
+        file: Option<&Path>,
+        target: Target,
+    ) -> Result<Self, Failure> {
+        let numbers = [SIZES.n_train, SIZES.n_val, SIZES.n_test, N_MEASURED].map(|number| number.to_string());
+        let output = Command::new(python)
+            .args(["-c", TASKS, task.as_str(), &seed.to_string()])
+            .args(numbers)
+            .args(file)
+            .output()?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("the tasks of {}: {}", task.as_str(), said.trim()).into());
+        }
+        Ok(Self { task, rows: serde_json::from_slice(&output.stdout)?, target })
+    }
+
+    /// Training, validation and test tasks.
+    pub fn splits(&self) -> [(&'static str, &[Value]); 3] {
+        [("train", &self.rows.train), ("val", &self.rows.val), ("test", &self.rows.test)]
+    }
+
+    /// 1 for a right answer to the task of this id, else 0; tasks that are measured are none of its tasks.
+    pub fn score(&self, id: &str, answer: &str) -> f64 {
+        let rows = self.splits().into_iter().flat_map(|(_, rows)| rows);
+        rows.into_iter().find(|row| row["id"] == *id).map_or(0.0, |row| self.score_of(row, answer))
+    }
+
+    fn score_of(&self, row: &Value, answer: &str) -> f64 {
+        let reference = &row["answer"];
+        if !self.task.is_json() {
+            return exact(answer, &[reference.as_str().unwrap_or_default()], false).hard;
+        }
+        let found = parse_json_answer(answer);
+        found.map_or(0.0, |found| json_fields(&found.value, reference, &[], 0.0, false).score.hard)
+    }
+
+    /// Whether each task that no search sees is done with this skill.
+    ///
+    /// # Errors
+    ///
+    /// A target that does not answer.
+    pub async fn measure(&self, skill: &str) -> Result<Vec<bool>, Failure> {
+        let mut outcomes = Vec::new();
+        for row in &self.rows.measured {
+            let answer = self.target.reply(skill, row["question"].as_str().unwrap_or_default()).await?;
+            outcomes.push(self.score_of(row, &answer) >= 1.0);
+        }
+        Ok(outcomes)
+    }
+
+    /// Seconds that a call of the target takes, by a few requests with the initial skill.
+    ///
+    /// # Errors
+    ///
+    /// A target that does not answer.
+    pub async fn seconds_a_call(&self) -> Result<f64, Failure> {
+        let questions = self.rows.train.iter().filter_map(|row| row["question"].as_str());
+        self.target.seconds_a_call(self.task.initial_skill(), &questions.collect::<Vec<_>>()).await
+    }
+
+    /// The reply of the optimizer; equal requests differ by their number.
+    pub fn optimizer(&self, seed: u64, user: &str, number: u32) -> String {
+        optimizer::reply(self, seed, user, number)
+    }
+
+    /// Validation and test tasks that a prompt of the optimizer shows and the training split does not have.
+    pub fn leaks(&self, user: &str) -> usize {
+        let question = |row: &Value| row["question"].as_str().unwrap_or_default().to_owned();
+        let known: Vec<String> = self.rows.train.iter().map(question).collect();
+        let hidden = self.rows.val.iter().chain(&self.rows.test).map(question);
+        hidden.filter(|question| !known.contains(question) && user.contains(question)).count()
+    }
+}

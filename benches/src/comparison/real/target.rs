@@ -1,0 +1,114 @@
+//! The target: a server with Chat Completions, whose replies are kept.
+
+use crate::comparison::Failure;
+use parking_lot::Mutex;
+use reqwest::Client;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The longest reply; a longer one is cut.
+const MAX_TOKENS: u32 = 200;
+/// The longest time for a reply.
+const TIMEOUT: Duration = Duration::from_secs(300);
+/// Requests by which the time of a call is estimated.
+const N_TIMED: usize = 4;
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    system: String,
+    user: String,
+    reply: String,
+}
+
+/// A real model; clones share what they keep.
+#[derive(Debug, Clone)]
+pub struct Target {
+    client: Client,
+    url: String,
+    /// The name of the model.
+    pub model: String,
+    file: PathBuf,
+    known: Arc<Mutex<HashMap<(String, String), String>>>,
+}
+
+impl Target {
+    /// The model `model` at `url`, such as `http://127.0.0.1:8080/v1`, whose replies are kept in `file`.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read.
+    pub fn new(url: &str, model: &str, file: &Path) -> Result<Self, Failure> {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let mut known = HashMap::new();
+        match std::fs::File::open(file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            opened => {
+                for line in BufReader::new(opened?).lines() {
+                    // A line that a stopped process left unfinished is left out.
+                    if let Ok(kept) = serde_json::from_str::<Kept>(&line?) {
+                        known.insert((kept.system, kept.user), kept.reply);
+                    }
+                }
+            }
+        }
+        Ok(Self {
+            // A kept connection belongs to the runtime that opened it, and there are two.
+            client: Client::builder().timeout(TIMEOUT).pool_max_idle_per_host(0).build()?,
+            url: url.trim_end_matches('/').to_owned(),
+            model: model.to_owned(),
+            file: file.to_owned(),
+            known: Arc::new(Mutex::new(known)),
+        })
+    }
+
+    /// The reply to a request, with temperature 0.
+    ///
+    /// # Errors
+    ///
+    /// A server that cannot be reached or does not answer as Chat Completions do.
+    pub async fn reply(&self, system: &str, user: &str) -> Result<String, Failure> {
+        let key = (system.to_owned(), user.to_owned());
+        if let Some(reply) = self.known.lock().get(&key) {
+            return Ok(reply.clone());
+        }
+        let reply = self.ask(system, user).await?;
+        let kept = Kept { system: key.0.clone(), user: key.1.clone(), reply: reply.clone() };
+        let mut file = OpenOptions::new().create(true).append(true).open(&self.file)?;
+        file.write_all(format!("\n{}\n", serde_json::to_string(&kept)?).as_bytes())?;
+        self.known.lock().insert(key, reply.clone());
+        Ok(reply)
+    }
+
+    async fn ask(&self, system: &str, user: &str) -> Result<String, Failure> {
+        let body = json!({
+            "model": self.model, "temperature": 0, "max_tokens": MAX_TOKENS,
+            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
+        });
+        let url = format!("{}/chat/completions", self.url);
+        let response = self.client.post(&url).json(&body).send().await?.error_for_status()?;
+        let reply: Value = response.json().await?;
+        let text = reply.pointer("/choices/0/message/content").and_then(Value::as_str);
+        Ok(text.ok_or_else(|| format!("{url}: the reply has no message"))?.to_owned())
+    }
+
+    /// Seconds that a call takes, by a few requests that are not kept.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::reply`].
+    pub async fn seconds_a_call(&self, skill: &str, questions: &[&str]) -> Result<f64, Failure> {
+        let (began, questions) = (Instant::now(), questions.iter().take(N_TIMED));
+        let n = questions.len().max(1);
+        for question in questions {
+            self.ask(skill, question).await?;
+        }
+        Ok(began.elapsed().as_secs_f64() / n as f64)
+    }
+}
