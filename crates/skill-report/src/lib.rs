@@ -54,7 +54,7 @@ pub use data::headline::{Comparison, Headline};
 pub use data::items::{ItemOutcome, ItemRow, Items};
 pub use data::labels::{ClassRow, Classes, DoubtfulLabel, MissingRule};
 pub use data::notes::NoteRow;
-pub use data::overview::{RunOverview, runs_in};
+pub use data::overview::{Brief, RunOverview, runs_in};
 pub use data::phases::{GainVerdict, PhaseBrief, PhaseGain, PhaseState, PhasesBrief, PhasesReport};
 pub use data::rl::{NOT_COMPUTED, RL_METRICS, RlBankReport, RlBrief, RlMetric, RlReport, RlRow, RlTaskType};
 pub use data::setup::Setup;

@@ -2,7 +2,7 @@
 
 use skill_pipeline::run_dir::live::WorkerPulse;
 use skill_report::watch::{Listing, Row, Spent};
-use skill_report::{BankBrief, RL_METRICS, RlBrief, RunPhase, SftBrief};
+use skill_report::{BankBrief, Brief, RL_METRICS, RlBrief, RunPhase, SftBrief};
 use std::fmt::Write as _;
 
 /// The type of the answer.
@@ -85,7 +85,7 @@ const FAMILIES: &[Family] = &[
         of_bank(run, |bank| bank.last_round.map(f64::from))
     }),
     ("skillrl_run_skills", "gauge", "Skills of a bank by state: active, waiting, retired.", |run| {
-        let Some(bank) = &run.files.bank else { return Vec::new() };
+        let Some(bank) = run.files.bank() else { return Vec::new() };
         let counts = [
             ("active", bank.skills.active),
             ("waiting", bank.skills.waiting),
@@ -104,7 +104,7 @@ const FAMILIES: &[Family] = &[
         "counter",
         "Trials of a bank's candidates by verdict: admitted, rejected, undecided.",
         |run| {
-            let Some(bank) = &run.files.bank else { return Vec::new() };
+            let Some(bank) = run.files.bank() else { return Vec::new() };
             let counts = [
                 ("admitted", bank.trials.admitted),
                 ("rejected", bank.trials.rejected),
@@ -121,7 +121,7 @@ const FAMILIES: &[Family] = &[
         "gauge",
         "Losses of fine-tuning by part (train, validation), in nats per trained token.",
         |run| {
-            let Some(sft) = &run.files.sft else { return Vec::new() };
+            let Some(sft) = run.files.sft() else { return Vec::new() };
             let losses = [("train", sft.loss), ("validation", sft.validation_loss)];
             losses.into_iter().filter_map(|(part, loss)| Some((format!("part=\"{part}\""), loss?))).collect()
         },
@@ -149,8 +149,8 @@ const FAMILIES: &[Family] = &[
         "gauge",
         "Episodes of the last evaluation of trained weights, by what: won, played.",
         |run| {
-            let of_sft = || run.files.sft.as_ref().and_then(|sft| sft.games);
-            let of_rl = || run.files.rl.as_ref().and_then(|rl| rl.games);
+            let of_sft = || run.files.sft().and_then(|sft| sft.games);
+            let of_rl = || run.files.rl().and_then(|rl| rl.games);
             let Some(games) = of_sft().or_else(of_rl) else { return Vec::new() };
             let counts = [("won", games.won), ("played", games.played)];
             counts.map(|(what, n)| (format!("what=\"{what}\""), n as f64)).to_vec()
@@ -161,7 +161,7 @@ const FAMILIES: &[Family] = &[
         "gauge",
         "Episodes of the last iteration by task_type and what: won, played.",
         |run| {
-            let Some(rl) = &run.files.rl else { return Vec::new() };
+            let Some(rl) = run.files.rl() else { return Vec::new() };
             let counts = rl.by_task_type.iter().flat_map(|(task_type, [won, played])| {
                 [("won", won), ("played", played)].map(|(what, n)| {
                     (format!("task_type=\"{}\",what=\"{what}\"", escaped(task_type)), *n as f64)
@@ -171,7 +171,7 @@ const FAMILIES: &[Family] = &[
         },
     ),
     ("skillrl_run_sign", "gauge", "1 for each training diagnostic that holds now, by sign.", |run| {
-        let signs = run.files.rl.iter().flat_map(|rl| &rl.signs);
+        let signs = run.files.rl().into_iter().flat_map(|rl| &rl.signs);
         signs.map(|found| (format!("sign=\"{}\"", found.sign.as_str()), 1.0)).collect()
     }),
     ("skillrl_run_sampled_tokens_total", "counter", "Tokens sampled in training.", |run| {
@@ -261,15 +261,15 @@ fn of_files(run: &Row, value: fn(&Row) -> Option<f64>) -> Vec<(String, f64)> {
 }
 
 fn of_bank(run: &Row, value: fn(&BankBrief) -> Option<f64>) -> Vec<(String, f64)> {
-    run.files.bank.as_deref().and_then(value).map(plain).unwrap_or_default()
+    run.files.bank().and_then(value).map(plain).unwrap_or_default()
 }
 
 fn of_sft(run: &Row, value: fn(&SftBrief) -> Option<f64>) -> Vec<(String, f64)> {
-    run.files.sft.as_deref().and_then(value).map(plain).unwrap_or_default()
+    run.files.sft().and_then(value).map(plain).unwrap_or_default()
 }
 
 fn of_rl(run: &Row, value: fn(&RlBrief) -> Option<f64>) -> Vec<(String, f64)> {
-    run.files.rl.as_deref().and_then(value).map(plain).unwrap_or_default()
+    run.files.rl().and_then(value).map(plain).unwrap_or_default()
 }
 
 /// Of a run that trains weights, in either way.
@@ -278,7 +278,12 @@ fn of_weights(
     of_sft_run: fn(&SftBrief) -> Option<f64>,
     of_rl_run: fn(&RlBrief) -> Option<f64>,
 ) -> Vec<(String, f64)> {
-    if run.files.rl.is_some() { of_rl(run, of_rl_run) } else { of_sft(run, of_sft_run) }
+    let value = match &run.files.brief {
+        Some(Brief::Rl(rl)) => of_rl_run(rl),
+        Some(Brief::Sft(sft)) => of_sft_run(sft),
+        Some(_) | None => None,
+    };
+    value.map(plain).unwrap_or_default()
 }
 
 fn of_spent(run: &Row, value: fn(&Spent) -> Option<f64>) -> Vec<(String, f64)> {
@@ -314,7 +319,7 @@ pub(crate) fn write(listing: &Listing) -> String {
     }
     for metric in RL_METRICS {
         let Some(name) = metric.family else { continue };
-        let value = |run: &Row| run.files.rl.as_ref().and_then(|rl| metric.value(rl.last.as_ref()?));
+        let value = |run: &Row| run.files.rl().and_then(|rl| metric.value(rl.last.as_ref()?));
         family(&mut text, listing, (name, "gauge", metric.about), &|run| {
             value(run).map(plain).unwrap_or_default()
         });

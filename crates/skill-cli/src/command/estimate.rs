@@ -12,10 +12,10 @@ use skillrl::estimate::{
     Assumptions, BankEstimate, Estimate, Prepared, Span, StageEstimate, WeightsEstimate, approximate_caps,
     bank_estimate, estimate_passes, probe, weights_estimate,
 };
-use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
 use skillrl::pipeline::{PipelineError, Protocol, TrainSettings};
 use skillrl::prompts;
+use skillrl::reports::RunOverview;
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &EstimateArgs) -> crate::Result {
@@ -100,11 +100,8 @@ fn fine_tuning(loaded: &LoadedConfig) -> Vec<String> {
         return Vec::new();
     }
     let dir = loaded.run_dir();
-    let brief = if RunKind::Sft.is_at(&dir) {
-        skillrl::report::overview(&dir).ok().and_then(|run| run.sft)
-    } else {
-        None
-    };
+    let run = skillrl::report::overview(&dir).ok();
+    let brief = run.as_ref().and_then(RunOverview::sft);
     let time = match brief.and_then(|brief| Some((brief.step_seconds?, brief.total_steps?, brief.step))) {
         Some((seconds, total, done)) => {
             let time = |steps: u64| crate::table::seconds(seconds * steps as f64);

@@ -63,7 +63,7 @@ fn show_outcomes(outcomes: &[Value], is_json: bool) -> crate::Result {
 fn whole(args: &ShowArgs, run: &RunReader) -> crate::Result {
     let view = skillrl::report::view(&args.run)?;
     let overview = &view.overview;
-    let is_bank = overview.bank.is_some();
+    let is_bank = overview.bank().is_some();
     if args.json && is_bank {
         let report = skillrl::report::bank(&args.run)?;
         return super::print_pretty_json(&report);

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &StatusArgs) -> crate::Result {
         return super::print(&(lines.join("\n") + "\n"));
     }
     match statuses.as_slice() {
-        [status] if status.bank.is_some() => {
+        [status] if status.bank().is_some() => {
             let mut text = described(status);
             let rows = skillrl::report::view(&status.path)?.rows();
             // A row that sums up the trials before it is that of a round.

@@ -163,6 +163,7 @@ mod phased {
         use skillrl::phased::PhasedTrainer;
         use skillrl::pipeline::StopSignal;
         use skillrl::pipeline::records::phases::Phase;
+        use skillrl::reports::RunOverview;
         use std::sync::Arc;
 
         let (out, stop) = (loaded.run_dir(), StopSignal::default());
@@ -175,8 +176,9 @@ mod phased {
         if args.json {
             return Ok(());
         }
-        let found = skillrl::report::overview(&out).ok().and_then(|run| run.phases);
-        let mut text = found.map(|phases| fact_lines(&phases.results(), "")).unwrap_or_default();
+        let found = skillrl::report::overview(&out).ok();
+        let phases = found.as_ref().and_then(RunOverview::phases);
+        let mut text = phases.map(|phases| fact_lines(&phases.results(), "")).unwrap_or_default();
         let verdict = super::verdict_of(&out);
         let rl = Phase::Rl.dir(&out);
         let (policy, bank) = (rl.join("policy"), rl.join("bank"));

@@ -24,7 +24,7 @@ const NAME_WIDTH: usize = 6;
 pub(crate) fn described(status: &RunOverview) -> String {
     let mut text = format!("{}: {}, {}\n", status.path.display(), status.phase.as_str(), steps_of(status));
     text.push_str(&fact_lines(&facts_of(status), "  "));
-    let current = status.phases.iter().filter_map(|phases| Some(&phases.current()?.dir));
+    let current = status.phases().into_iter().filter_map(|phases| Some(&phases.current()?.dir));
     for run in current.filter_map(|dir| skillrl::report::overview(dir).ok()) {
         let _ = writeln!(text, "  {}", described(&run).trim_end().replace('\n', "\n  "));
     }

@@ -84,20 +84,25 @@ pub struct RunOverview {
     pub reason: Option<String>,
     /// What can be done about it, as the process said that was stopped by it.
     pub hint: Option<String>,
-    /// The bank, for a run that trains one: rounds are its steps, and the scores above are those without the bank and
-    /// with the bank of the last validation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bank: Option<Box<BankBrief>>,
-    /// The course of a run that fine-tunes, whose optimizer steps are the steps above; it has none of the scores above.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sft: Option<Box<SftBrief>>,
-    /// The phases of a run that goes through several, which are its steps above.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub phases: Option<Box<PhasesBrief>>,
-    /// The course of a run of reinforcement learning, whose iterations are the steps above; it has none of the scores
-    /// above.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rl: Option<Box<RlBrief>>,
+    /// What only runs of its kind have; `None` for a run that trains a document. In JSON a field of the kind's name.
+    #[serde(flatten)]
+    pub brief: Option<Brief>,
+}
+
+/// Where a run is that trains something else than a document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Brief {
+    /// A bank: rounds are the steps of the overview, and its scores are those without the bank and with the bank of the
+    /// last validation.
+    Bank(Box<BankBrief>),
+    /// Fine-tuning, whose optimizer steps are the steps of the overview; it has none of its scores.
+    Sft(Box<SftBrief>),
+    /// Several phases, which are the steps of the overview.
+    Phases(Box<PhasesBrief>),
+    /// Reinforcement learning, whose iterations are the steps of the overview; it has none of its scores.
+    Rl(Box<RlBrief>),
 }
 
 /// The verdict on a finished run that trains a document.
@@ -143,7 +148,7 @@ impl RunOverview {
             Some(RunKind::Bank) => bank::verdict::of_run(&run)?,
             Some(RunKind::Sft) => Some(sft::verdict_of(path)?),
             Some(RunKind::Rl) => Some(rl::verdict_of(path)?),
-            Some(RunKind::Phases) => overview.phases.as_ref().map(|brief| phases::verdict(brief)),
+            Some(RunKind::Phases) => overview.phases().map(phases::verdict),
         };
         Ok(Self { verdict, ..overview })
     }
@@ -155,8 +160,9 @@ impl RunOverview {
         self.live = run.live();
         self.calls = sent.requests();
         self.is_replay = sent.is_replay();
-        if self.sft.is_none() && self.rl.is_none() {
-            self.tokens = sent.tokens();
+        match self.brief {
+            Some(Brief::Sft(_) | Brief::Rl(_)) => {}
+            Some(Brief::Bank(_) | Brief::Phases(_)) | None => self.tokens = sent.tokens(),
         }
         if let Some(live) =
             self.live.as_ref().filter(|_| self.phase != RunPhase::Finished && !self.trains_weights())
@@ -181,7 +187,7 @@ impl RunOverview {
             used: bank.used,
             test: bank.test.map(|scores| scores.map(|score| score.hard)),
             metric: GateMetric::Hard,
-            bank: Some(Box::new(bank)),
+            brief: Some(Brief::Bank(Box::new(bank))),
             ..self
         }
     }
@@ -197,7 +203,7 @@ impl RunOverview {
             n_steps: steps(phases.n_finished()),
             total_steps: Some(steps(phases.phases.len())),
             test: phases.first_and_last().map(|found| found.map(|found| found.games.score)),
-            phases: Some(Box::new(phases)),
+            brief: Some(Brief::Phases(Box::new(phases))),
             ..self
         }
     }
@@ -208,7 +214,7 @@ impl RunOverview {
             n_steps: steps(sft.step),
             total_steps: sft.total_steps.map(steps),
             tokens: sft.tokens,
-            sft: Some(Box::new(sft)),
+            brief: Some(Brief::Sft(Box::new(sft))),
             ..self
         }
     }
@@ -225,7 +231,7 @@ impl RunOverview {
             n_steps: steps(rl.iteration),
             total_steps: rl.total_iterations.map(steps),
             tokens: rl.tokens,
-            rl: Some(Box::new(rl)),
+            brief: Some(Brief::Rl(Box::new(rl))),
             ..self
         }
     }
@@ -237,6 +243,26 @@ impl RunOverview {
 }
 
 impl RunOverview {
+    /// The bank, for a run that trains one and no weights.
+    pub fn bank(&self) -> Option<&BankBrief> {
+        if let Some(Brief::Bank(bank)) = &self.brief { Some(bank) } else { None }
+    }
+
+    /// The course of a run that fine-tunes.
+    pub fn sft(&self) -> Option<&SftBrief> {
+        if let Some(Brief::Sft(sft)) = &self.brief { Some(sft) } else { None }
+    }
+
+    /// The phases of a run that goes through several.
+    pub fn phases(&self) -> Option<&PhasesBrief> {
+        if let Some(Brief::Phases(phases)) = &self.brief { Some(phases) } else { None }
+    }
+
+    /// The course of a run of reinforcement learning.
+    pub fn rl(&self) -> Option<&RlBrief> {
+        if let Some(Brief::Rl(rl)) = &self.brief { Some(rl) } else { None }
+    }
+
     /// True if the run recorded what it sent. A run with steps and without a call did not, unless it is a replay: it was
     /// imported from a program that does not count, or its stages were answered without counts.
     pub fn knows_calls(&self) -> bool {

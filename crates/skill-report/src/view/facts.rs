@@ -1,7 +1,7 @@
 //! The facts of a run, each a name and a text, the same in every medium.
 
 use crate::data::bank::{BankBrief, BankScore};
-use crate::data::overview::RunOverview;
+use crate::data::overview::{Brief, RunOverview};
 use crate::data::phases::{PhaseGain, PhasesBrief};
 use crate::data::rl::{NOT_COMPUTED, RlBrief};
 use crate::data::sft::SftBrief;
@@ -33,12 +33,12 @@ impl RunOverview {
     /// The results so far.
     pub fn facts(&self) -> Vec<Fact> {
         let verdict = self.verdict.as_ref().map(|verdict| Fact::new("verdict", verdict.line()));
-        let facts = match (&self.bank, &self.phases, &self.sft, &self.rl) {
-            (Some(bank), ..) => bank.facts(),
-            (_, Some(phases), ..) => phases.facts(),
-            (_, _, Some(sft), _) => sft.facts(),
-            (_, _, _, Some(rl)) => rl.facts(),
-            (None, None, None, None) => self.facts_of_document(),
+        let facts = match &self.brief {
+            Some(Brief::Bank(bank)) => bank.facts(),
+            Some(Brief::Phases(phases)) => phases.facts(),
+            Some(Brief::Sft(sft)) => sft.facts(),
+            Some(Brief::Rl(rl)) => rl.facts(),
+            None => self.facts_of_document(),
         };
         // The verdict has the numbers of the test split.
         let facts = facts.into_iter().filter(|fact| verdict.is_none() || fact.name != "test");
@@ -69,33 +69,39 @@ impl RunOverview {
 
     /// The kind of the run; `None` for a document.
     pub fn kind_words(&self) -> Option<&'static str> {
-        match (&self.bank, &self.phases, &self.sft, &self.rl) {
-            (Some(_), ..) => Some("a bank"),
-            (_, Some(_), ..) => Some("weights and bank"),
-            (_, _, Some(_), _) => Some("fine-tuning"),
-            (_, _, _, Some(_)) => Some("reinforcement learning"),
-            (None, None, None, None) => None,
-        }
+        Some(match self.brief.as_ref()? {
+            Brief::Bank(_) => "a bank",
+            Brief::Phases(_) => "weights and bank",
+            Brief::Sft(_) => "fine-tuning",
+            Brief::Rl(_) => "reinforcement learning",
+        })
     }
 
     /// The name of one of its steps.
     pub fn unit(&self) -> &'static str {
-        match (&self.bank, &self.phases, &self.rl) {
-            (Some(_), ..) => "round",
-            (_, Some(_), _) => "phase",
-            (_, _, Some(_)) => "iteration",
-            (None, None, None) => "step",
+        match self.brief {
+            Some(Brief::Bank(_)) => "round",
+            Some(Brief::Phases(_)) => "phase",
+            Some(Brief::Rl(_)) => "iteration",
+            Some(Brief::Sft(_)) | None => "step",
         }
     }
 
     /// True if it trains weights, whose steps send no requests.
     pub fn trains_weights(&self) -> bool {
-        self.sft.is_some() || self.rl.is_some() || self.phases.is_some()
+        match self.brief {
+            Some(Brief::Sft(_) | Brief::Rl(_) | Brief::Phases(_)) => true,
+            Some(Brief::Bank(_)) | None => false,
+        }
     }
 
     /// The result of a run that trains weights in a few words, for a list of runs.
     pub fn in_short(&self) -> Option<String> {
-        self.sft.as_ref().map_or_else(|| self.rl.as_ref()?.in_short(), |sft| sft.in_short())
+        match self.brief.as_ref()? {
+            Brief::Sft(sft) => sft.in_short(),
+            Brief::Rl(rl) => rl.in_short(),
+            Brief::Bank(_) | Brief::Phases(_) => None,
+        }
     }
 }
 

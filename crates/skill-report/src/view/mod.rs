@@ -12,7 +12,7 @@ pub use triggers::{TriggersRow, TriggersTable, TriggersView, fate_in_words, trai
 
 use crate::ReportError;
 use crate::data::bank::records;
-use crate::data::overview::RunOverview;
+use crate::data::overview::{Brief, RunOverview};
 use crate::data::rl::RlReport;
 use crate::data::sft::SftReport;
 use crate::lines::step::StepTotal;
@@ -50,19 +50,22 @@ impl RunView {
     ///
     /// A file that cannot be read or is not what it should be.
     pub fn read(run: &RunReader, overview: RunOverview) -> Result<Self, ReportError> {
-        Ok(if overview.bank.is_some() {
-            let bank = read_bank(&run.path().join(BANK_DIR))?.bank;
-            Self::of_bank(overview, &records(run.path())?, &bank)
-        } else if overview.sft.is_some() {
-            let report = SftReport::read(run)?;
-            let rows = report.steps.iter().map(rows::of_sft_step).collect();
-            Self { charts: report.charts(), ..Self::with_rows(overview, rows) }
-        } else if overview.rl.is_some() {
-            let report = RlReport::read(run)?;
-            let rows = report.iterations.iter().map(rows::of_iteration).collect();
-            Self { charts: report.charts(), rows_title: "iterations", ..Self::with_rows(overview, rows) }
-        } else {
-            Self::of_document(overview, &run.history()?)
+        Ok(match overview.brief {
+            Some(Brief::Bank(_)) => {
+                let bank = read_bank(&run.path().join(BANK_DIR))?.bank;
+                Self::of_bank(overview, &records(run.path())?, &bank)
+            }
+            Some(Brief::Sft(_)) => {
+                let report = SftReport::read(run)?;
+                let rows = report.steps.iter().map(rows::of_sft_step).collect();
+                Self { charts: report.charts(), ..Self::with_rows(overview, rows) }
+            }
+            Some(Brief::Rl(_)) => {
+                let report = RlReport::read(run)?;
+                let rows = report.iterations.iter().map(rows::of_iteration).collect();
+                Self { charts: report.charts(), rows_title: "iterations", ..Self::with_rows(overview, rows) }
+            }
+            Some(Brief::Phases(_)) | None => Self::of_document(overview, &run.history()?),
         })
     }
 

@@ -325,7 +325,7 @@ impl Seen {
                 None => self.progress(),
             }
             .filter(|_| is_training),
-            bank: row.files.bank.clone(),
+            bank: row.files.bank().cloned().map(Box::new),
             kind: row.files.kind_words(),
             unit: row.files.unit(),
             facts: row.files.facts(),

@@ -10,8 +10,8 @@ use ratatui::crossterm::event::{self, Event as Input, KeyCode, KeyEventKind, Key
 use screen::Screen;
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::run_dir::is_run;
-use skillrl::reports::RunView;
 use skillrl::reports::watch::NewRollouts;
+use skillrl::reports::{Brief, RunView};
 use std::collections::VecDeque;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -95,7 +95,9 @@ const FILES: [&str; 10] = [
 /// The run to watch: of a run of several phases the one that is under way, else the last one that there is.
 fn under_way(run: &Path) -> PathBuf {
     let overview = skillrl::report::overview(run).ok();
-    let Some(phases) = overview.and_then(|overview| overview.phases) else { return run.to_owned() };
+    let Some(Brief::Phases(phases)) = overview.and_then(|overview| overview.brief) else {
+        return run.to_owned();
+    };
     let runs: Vec<PathBuf> =
         phases.phases.into_iter().map(|phase| phase.dir).filter(|dir| is_run(dir)).collect();
     runs.last().cloned().unwrap_or_else(|| run.to_owned())

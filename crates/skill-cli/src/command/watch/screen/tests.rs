@@ -11,7 +11,7 @@ use skillrl::pipeline::RunReader;
 use skillrl::pipeline::records::bank::RoundRecord;
 use skillrl::pipeline::records::document::StepRecord;
 use skillrl::pipeline::run_dir::live::{Pulse, Spend};
-use skillrl::reports::{BankBrief, BankScore};
+use skillrl::reports::{BankBrief, BankScore, Brief};
 
 fn record(step: u32, action: &str, score: f64) -> StepRecord {
     serde_json::from_value(json!({
@@ -175,7 +175,7 @@ fn drawn_bank(width: u16, height: u16, scrolled: usize, shows_skills: bool) -> S
         n_steps: 1,
         total_steps: Some(3),
         live: Some(live),
-        bank: Some(Box::new(brief)),
+        brief: Some(Brief::Bank(Box::new(brief))),
         ..overview()
     };
     let rounds = vec![round(0, 0.25), round(1, 0.5)];
@@ -226,7 +226,7 @@ fn a_run_that_fine_tunes_is_drawn_with_its_numbers_and_its_curve() {
                        "peak_memory": 2_000_000_000_u64});
     write("events.jsonl", format!("{event}\n"));
     let overview = skillrl::report::overview(&run).unwrap();
-    assert_eq!(overview.sft.as_ref().map(|sft| sft.step), Some(4));
+    assert_eq!(overview.sft().map(|sft| sft.step), Some(4));
     let view = RunView::read(&RunReader::open(&run).unwrap(), overview).unwrap();
     let shown = shown(&view, [120, 40], 0, false);
     for part in [
