@@ -1,13 +1,15 @@
 //! What commands that measure a skill have in common: which skill and which items, and what is said of them.
 
 use crate::args::EvalArgs;
+use crate::coding_agent::check_outside;
 use crate::output::say;
 use crate::table::counted;
 use skillrl::config::LoadedConfig;
 use skillrl::core::stats::score_interval;
 use skillrl::core::{RolloutResult, SkillDoc};
-use skillrl::envs::{Env, Split};
+use skillrl::envs::{Env, Item, Split};
 use skillrl::hint::CommandHints;
+use skillrl::measurement::{self, MeasurementDir};
 use skillrl::pipeline::identity::data_of;
 use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::records::RunIdentity;
@@ -24,6 +26,32 @@ use std::path::Path;
 
 /// The split that is measured, where nobody names one.
 const USUAL_SPLIT: Split = Split::Val;
+
+/// Takes the directory of a measurement, before anything is paid for.
+pub(crate) fn open_out(
+    path: &Path,
+    skill: &SkillDoc,
+    items: &[Item],
+    settings: RunIdentity,
+    force: bool,
+) -> crate::Result<MeasurementDir> {
+    check_outside("--out", path)?;
+    if !force {
+        check_whole(path)?;
+    }
+    Ok(MeasurementDir::open(path, skill, items, settings, force)?)
+}
+
+/// Refuses a measurement whose files are not as they were written; one of an earlier version is taken with a warning.
+pub(crate) fn check_whole(dir: &Path) -> crate::Result {
+    if !measurement::is_whole(dir)? {
+        say(&format!(
+            "warning: {} was written by an earlier version, without hashes: damage to it is not found",
+            dir.display()
+        ));
+    }
+    Ok(())
+}
 
 /// Refuses a split without items.
 pub(crate) fn check_not_empty(env: &dyn Env, split: Split) -> Result<(), skillrl::Error> {

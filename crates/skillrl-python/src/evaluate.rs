@@ -16,12 +16,9 @@ use skillrl::core::{Gate, ItemScore, RolloutResult, SkillDoc};
 use skillrl::engine::Engine;
 use skillrl::envs::source::document;
 use skillrl::envs::{Env, Split};
-use skillrl::llm::{ChatModel, Journaled, Metered};
+use skillrl::measurement::Measurement;
 use skillrl::pipeline::run_dir::RunDir;
-use skillrl::pipeline::stage::StageCtx;
-use skillrl::pipeline::stage::evaluate::evaluate as measure;
-use skillrl::pipeline::stage::rollout::Rollouts;
-use skillrl::pipeline::{PipelineError, Stage, StopSignal};
+use skillrl::pipeline::{PipelineError, StopSignal};
 use skillrl::{Error, trainer};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -60,39 +57,20 @@ pub(crate) fn evaluate(
         }
         None => None,
     };
-    let layered = |model: Arc<dyn ChatModel>| -> Arc<dyn ChatModel> {
-        Arc::new(Metered::new(match &journal {
-            Some(journal) => Arc::new(Journaled::new(model, journal.clone())),
-            None => model,
-        }))
-    };
-    let judge = env.judge().map(|judge| layered(Arc::clone(judge)));
-    let rollouts = Rollouts::local(env, layered(models.target), judge);
+    let measurement =
+        Measurement::new(&loaded, &env, Split::Val, models.target, journal.as_ref()).map_err(failed)?;
     let (events, stop) = (Events::default(), StopSignal::default());
-    let (workers, of_work, of_stop) = (
-        trainer::settings(&loaded.config).map_or(1, |settings| settings.workers),
-        events.clone(),
-        stop.clone(),
-    );
+    let (of_work, of_stop) = (events.clone(), stop.clone());
     let runtime = runtime(is_native)?;
     let (sender, receiver) = channel();
     let worker = thread::Builder::new().name("skillrl".to_owned()).spawn(move || {
-        let ctx = StageCtx {
-            workers,
-            halt: of_stop.soon,
-            cancel: of_stop.now,
-            journal: journal.clone(),
-            ..StageCtx::new(Stage::Evaluate, &of_work)
-        };
         let outcome: Result<Vec<Vec<RolloutResult>>, PipelineError> = runtime.block_on(async {
             let mut measured = Vec::with_capacity(skills.len());
             for skill in &skills {
-                measured.push(measure(&rollouts, Split::Val, &document(skill), &ctx).await?.results);
+                let came = measurement.results(&document(skill), (&of_work, &of_stop)).await?;
+                measured.push(came.evaluation.results);
             }
-            rollouts.settle().await;
-            if let Some(journal) = &journal {
-                journal.flush().await?;
-            }
+            measurement.finish().await?;
             Ok(measured)
         });
         runtime.shutdown_background();

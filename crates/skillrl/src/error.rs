@@ -23,6 +23,7 @@ pub use replay::ReplayError;
 use crate::config::ConfigError;
 use crate::hint;
 use crate::identify::PathError;
+use crate::measurement::MeasurementError;
 use crate::not_a_skill::NotASkill;
 use skill_envs::folder::FolderError;
 use skill_envs::{EnvError, FaultKind, RolloutFault};
@@ -126,6 +127,9 @@ pub enum Error {
     #[cfg(feature = "weights")]
     #[error("cannot export the policy")]
     Merge(#[from] MergeError),
+    /// A directory cannot keep a measurement.
+    #[error(transparent)]
+    Measurement(#[from] MeasurementError),
     /// A directory holds the pruning of something else.
     #[error("{} holds another pruning: {change}", path.display())]
     OtherPruning {
@@ -242,6 +246,7 @@ impl Error {
             | Self::Path(_)
             | Self::NotASkill { .. }
             | Self::SkillFolder(_)
+            | Self::Measurement(_)
             | Self::OtherPruning { .. }
             | Self::TooManySteps { .. }
             | Self::UnknownSplit { .. }
@@ -342,6 +347,7 @@ impl Error {
             #[cfg(feature = "nats")]
             Self::NotSent { .. } => "check the file, and that it can be read".to_owned(),
             Self::LeftOut { .. } => "build with this feature, or change the setting".to_owned(),
+            Self::Measurement(error) => error.hint().to_owned(),
             Self::OtherPruning { .. } => "take another --out, or remove that directory".to_owned(),
             Self::TooManySteps { .. } => "lower `train.epochs`, or raise `train.batch_size`".to_owned(),
             Self::UnknownSplit { .. } => "name one of the three".to_owned(),

@@ -93,6 +93,7 @@ pub mod lint;
 mod listener;
 #[cfg(feature = "report")]
 pub mod matrix;
+pub mod measurement;
 #[cfg(feature = "weights")]
 pub mod merged;
 #[cfg(feature = "nats")]

@@ -11,12 +11,17 @@
 //!   `the_skills_of_a_run_are_measured_under_other_targets_once`,
 //!   `skills_and_models_are_measured_as_a_matrix_and_paid_for_once`.
 
+mod cells;
+
+pub use cells::{Cells, plain_name};
+
 use crate::call_cache::CallCache;
 use crate::config::{LoadedConfig, ModelConfig};
 use crate::cost;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::hint::{self, CommandHints};
+use crate::measurement::{self, Measurement};
 use crate::trainer;
 use serde_json::Value;
 use skill_core::{ItemId, RolloutResult, SkillDoc, SkillHash};
@@ -25,10 +30,7 @@ use skill_envs::{Env, Split};
 use skill_llm::error::with_causes;
 use skill_llm::{ChatModel, regular_file};
 use skill_pipeline::records::StageTokens;
-use skill_pipeline::records::evaluation::EvaluationSummary;
 use skill_pipeline::run_dir::{atomic, summarise};
-use skill_pipeline::stage::StageCtx;
-use skill_pipeline::stage::evaluate::evaluate_scores;
 use skill_pipeline::stage::silence::{check_spoken, cut_replies, empty_replies};
 use skill_pipeline::{Advice as _, Event, EventSink, OWN_TARGET, PipelineError, Stage, StopSignal};
 use skill_report::Matrix;
@@ -78,21 +80,6 @@ pub struct MatrixPlan<'run> {
     pub of_run: OfRun,
 }
 
-/// Where the results of cells are kept.
-pub trait KeepCells: Sync {
-    /// Keeps the results of a cell, by the places of its model and its skill.
-    ///
-    /// # Errors
-    ///
-    /// A file that cannot be written.
-    fn keep(
-        &self,
-        place: (usize, usize),
-        results: &mut dyn Iterator<Item = Result<RolloutResult, PipelineError>>,
-        summary: &EvaluationSummary,
-    ) -> Result<(), PipelineError>;
-}
-
 /// A cell that was measured.
 struct Cell {
     of: CellResults,
@@ -111,7 +98,7 @@ impl MatrixPlan<'_> {
         &self,
         engine: &mut Engine<'_>,
         calls: &CallCache,
-        keep: &dyn KeepCells,
+        cells: &Cells,
         (events, stop): (&dyn EventSink, &StopSignal),
     ) -> Result<(Matrix, Vec<Error>), Error> {
         if self.env.items(self.split).is_empty() {
@@ -145,7 +132,7 @@ impl MatrixPlan<'_> {
                     continue;
                 }
                 let n_before = engine.budget().spent().calls;
-                let at = At { calls, events, stop, place: (model_idx, skill_idx), keep };
+                let at = At { calls, events, stop, place: (model_idx, skill_idx), cells };
                 match self.cell(skill, Arc::clone(model), &at).await {
                     Ok(mut cell) => {
                         if engine.budget().spent().calls == n_before {
@@ -227,19 +214,11 @@ impl MatrixPlan<'_> {
         model: Arc<dyn ChatModel>,
         at: &At<'_>,
     ) -> Result<Cell, PipelineError> {
-        let rollouts = at.calls.rollouts(&self.env, model);
-        let used = Arc::default();
-        let ctx = StageCtx {
-            workers: self.loaded.config.run.workers as usize,
-            halt: at.stop.soon.clone(),
-            cancel: at.stop.now.clone(),
-            journal: Some(at.calls.journal.clone()),
-            used: Arc::clone(&used),
-            ..StageCtx::new(Stage::Evaluate, at.events)
-        };
+        let journal = Some(&at.calls.journal);
+        let measurement = Measurement::new(self.loaded, &self.env, self.split, model, journal)?;
         let began = Instant::now();
-        let (evaluation, recorded) =
-            evaluate_scores(&rollouts, self.split, &document(&skill.skill), &ctx).await?;
+        let (measurement::Measured { evaluation, tokens }, recorded) =
+            measurement.scores(&document(&skill.skill), (at.events, at.stop)).await?;
         let seconds = began.elapsed().as_secs_f64();
         check_spoken(&evaluation.results, Stage::Evaluate)?;
         let striking = cut_replies(&evaluation.results).into_iter().chain(empty_replies(&evaluation.results));
@@ -247,9 +226,8 @@ impl MatrixPlan<'_> {
             let advice = CommandHints.on_warning(&warning);
             at.events.emit(&Event::warning(None, warning, advice));
         }
-        let tokens = StageTokens::from(used.snapshot());
         let summary = summarise(&skill.skill.hash(), &evaluation, tokens);
-        at.keep.keep(at.place, &mut recorded.results(), &summary)?;
+        at.cells.keep(at.place, recorded.results(), &summary)?;
         let (mut replies, mut texts) = (Vec::new(), BTreeMap::new());
         for result in recorded.results() {
             let result = result?;
@@ -269,7 +247,7 @@ struct At<'run> {
     events: &'run dyn EventSink,
     stop: &'run StopSignal,
     place: (usize, usize),
-    keep: &'run dyn KeepCells,
+    cells: &'run Cells,
 }
 
 /// Writes the matrix beside its calls.

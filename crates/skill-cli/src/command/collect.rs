@@ -7,17 +7,19 @@ use crate::measuring::choose_skill;
 use crate::progress::{Progress, Show};
 use crate::start::{Started, is_json, load_started, simulated_line};
 use crate::table::counted;
-use serde_json::json;
-use skillrl::bank::episode::{episode_line, krill_trajectories};
+use serde_json::{Value, json};
+use skillrl::bank::episode::{Episode, episode_line, krill_trajectories};
 use skillrl::call_cache::CallCache;
 use skillrl::collect::{CollectRequest, Collecting};
 use skillrl::config::{LoadedConfig, ModelRole, OptimizerUse, simulated_models};
 use skillrl::core::SkillDoc;
 use skillrl::core::canonical::canonical_hash;
 use skillrl::engine::Engine;
+use skillrl::envs::Split;
 use skillrl::pipeline::StopSignal;
 use skillrl::world;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Episodes where no configuration file says how many.
 const DEFAULT_EPISODES: usize = 64;
@@ -69,55 +71,22 @@ pub(crate) fn run(args: &CollectArgs) -> crate::Result {
         super::say(&format!("warning: {warning}"));
     }
     let episodes = collected.episodes;
-    let text = match is_json(&args.out) {
-        true => krill_trajectories(&episodes),
-        false => episodes.iter().map(episode_line).collect(),
-    };
-    // An expert makes no calls, so the inputs of its file were never recorded: compare the contents.
-    let is_of_others = || std::fs::read(&args.out).is_ok_and(|found| found != text.as_bytes());
-    if kept.is_none() && !args.force && is_of_others() {
-        return Err(super::is_there_already(&args.out).into());
-    }
-    if let Some(kept) = &kept {
-        kept.note_begun(&inputs)?;
-    }
-    super::write_with_parents(&args.out, text.as_bytes())?;
-    if let Some(kept) = &kept {
-        kept.note_made(&inputs)?;
-    }
+    write(args, &episodes, kept.as_ref().map(|kept| (kept, inputs.as_str())))?;
 
-    let mut by_type: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for episode in &episodes {
-        let (n_won, n) = by_type.entry(&episode.task_type).or_default();
-        *n += 1;
-        *n_won += usize::from(episode.success);
-    }
-    let n_won: usize = by_type.values().map(|(n_won, _)| n_won).sum();
+    let came = Collected::of(&episodes);
     if args.json {
-        let types: BTreeMap<_, _> = by_type
-            .iter()
-            .map(|(name, (n_won, n))| (*name, json!({"episodes": n, "successes": n_won})))
-            .collect();
         let value = json!({
             "out": args.out,
             "split": split,
             "episodes": episodes.len(),
-            "successes": n_won,
-            "by_task_type": types,
+            "successes": came.n_won(),
+            "by_task_type": came.by_type_json(),
             "agent": agent,
             "simulated_models": simulated,
         });
         return super::print(&format!("{value}\n"));
     }
-    let mut text = format!(
-        "{}: {} of the {split} split, {n_won} of them successes\n",
-        args.out.display(),
-        counted(episodes.len() as u64, "episode"),
-    );
-    for (name, (n_won, n)) in by_type {
-        let name = if name.is_empty() { "without a type" } else { name };
-        text.push_str(&format!("  {name}: {n_won} of {n}\n"));
-    }
+    let mut text = came.described(&args.out, split);
     match &kept {
         Some(kept) => {
             let spend = described_spend(&loaded, &engine, n_before);
@@ -129,6 +98,66 @@ pub(crate) fn run(args: &CollectArgs) -> crate::Result {
         text.push_str(&simulated_line(&start, &loaded, &[ModelRole::Target]));
     }
     super::print_wrapped(&text)
+}
+
+/// Writes the episodes, and notes beside the kept calls what they were made from.
+fn write(args: &CollectArgs, episodes: &[Episode], kept: Option<(&CallCache, &str)>) -> crate::Result {
+    let text = match is_json(&args.out) {
+        true => krill_trajectories(episodes),
+        false => episodes.iter().map(episode_line).collect(),
+    };
+    let Some((kept, inputs)) = kept else {
+        // An expert makes no calls, so the inputs of its file were never recorded: compare the contents.
+        let is_of_others = std::fs::read(&args.out).is_ok_and(|found| found != text.as_bytes());
+        if is_of_others && !args.force {
+            return Err(super::is_there_already(&args.out).into());
+        }
+        return super::write_with_parents(&args.out, text.as_bytes());
+    };
+    kept.note_begun(inputs)?;
+    super::write_with_parents(&args.out, text.as_bytes())?;
+    Ok(kept.note_made(inputs)?)
+}
+
+/// Episodes by type: how many were won, of how many.
+struct Collected<'a> {
+    by_type: BTreeMap<&'a str, (usize, usize)>,
+}
+
+impl<'a> Collected<'a> {
+    fn of(episodes: &'a [Episode]) -> Self {
+        let mut by_type: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        for episode in episodes {
+            let (n_won, n) = by_type.entry(&episode.task_type).or_default();
+            *n += 1;
+            *n_won += usize::from(episode.success);
+        }
+        Self { by_type }
+    }
+
+    fn n_won(&self) -> usize {
+        self.by_type.values().map(|(n_won, _)| n_won).sum()
+    }
+
+    fn by_type_json(&self) -> BTreeMap<&str, Value> {
+        let types = self.by_type.iter();
+        types.map(|(name, (n_won, n))| (*name, json!({"episodes": n, "successes": n_won}))).collect()
+    }
+
+    fn described(&self, out: &Path, split: Split) -> String {
+        let n: usize = self.by_type.values().map(|(_, n)| n).sum();
+        let mut text = format!(
+            "{}: {} of the {split} split, {} of them successes\n",
+            out.display(),
+            counted(n as u64, "episode"),
+            self.n_won()
+        );
+        for (name, (n_won, n)) in &self.by_type {
+            let name = if name.is_empty() { "without a type" } else { name };
+            text.push_str(&format!("  {name}: {n_won} of {n}\n"));
+        }
+        text
+    }
 }
 
 /// The hash of everything that decides the episodes.

@@ -48,6 +48,57 @@ pub(crate) fn run(args: &DistillArgs) -> crate::Result {
     // A process that died while it wrote the bank has left it, or a part.
     let is_begun = existing.as_ref().is_some_and(|kept| kept.is_being_made_from(&inputs));
     let has_bank = is_begun && is_bank(&args.out);
+    check_place(args, is_begun, has_bank)?;
+    let mut engine = Engine::new(&loaded);
+    let distilling = Distilling::new(&loaded, episodes, &args.out)?;
+    if distilling.shows_episodes() && is_file {
+        let message = "episodes have no place in a file of skills";
+        let hint = "name a directory as `--output`, or set `bank.show = \"skills\"`";
+        return Err(CommandError::new(message).with_hint(hint).into());
+    }
+    if !distilling.shows_episodes() {
+        // A teacher that is not there is found out before a directory is made.
+        engine.model(ModelRole::Teacher)?;
+    }
+    warn_of_items(&distilling);
+    let kept =
+        existing.map_or_else(|| CallCache::beside(&args.out), Ok).map_err(skillrl::Error::of_output)?;
+    kept.count_spent_on(&inputs, &engine)?;
+    agree_to_address(&start, &loaded)?;
+    kept.note_begun(&inputs)?;
+    let n_before = engine.budget().spent().calls;
+    if !args.quiet && !distilling.shows_episodes() {
+        super::say(&plan_words(&distilling));
+    }
+    let stop = StopSignal::default();
+    let admit = if args.admit_unmeasured() || distilling.shows_episodes() {
+        Admit::Unmeasured
+    } else {
+        Admit::Candidate
+    };
+    let work = distilling.distill(&mut engine, admit, &kept, &stop);
+    let distilled = super::block_on(stop.clone(), "stopping", work)??;
+    let bank = &distilled.bank;
+    write_bank(&args.out, bank, has_bank)?;
+    kept.note_made(&inputs)?;
+    if args.json {
+        let compression = distilling.compression(bank);
+        return super::print(&as_json(args, &loaded, bank, Some(&distilled), compression));
+    }
+    let mut text = described(&args.out, &distilling, &distilled, admit);
+    let _ = writeln!(
+        text,
+        "calls are kept in {}; {}",
+        kept.path().display(),
+        described_spend(&loaded, &engine, n_before)
+    );
+    text.push_str(&simulated_line(&start, &loaded, &[ModelRole::Teacher]));
+    super::print_wrapped(&text)
+}
+
+/// Refuses a place where something else is, unless it is to be replaced or this command was writing it when it died.
+fn check_place(args: &DistillArgs, is_begun: bool, has_bank: bool) -> crate::Result {
+    let is_file = is_json(&args.out);
     if is_file && args.out.exists() && !args.force && !is_begun {
         return Err(super::is_there_already(&args.out).into());
     }
@@ -60,79 +111,62 @@ pub(crate) fn run(args: &DistillArgs) -> crate::Result {
     if !is_file && !has_bank {
         check_vacant(&args.out)?;
     }
-    let mut engine = Engine::new(&loaded);
-    let distilling = Distilling::new(&loaded, episodes, &args.out)?;
-    if distilling.shows_episodes() && is_file {
-        let message = "episodes have no place in a file of skills";
-        let hint = "name a directory as `--output`, or set `bank.show = \"skills\"`";
-        return Err(CommandError::new(message).with_hint(hint).into());
-    }
-    if !distilling.shows_episodes() {
-        // A teacher that is not there is found out before a directory is made.
-        engine.model(ModelRole::Teacher)?;
-    }
+    Ok(())
+}
+
+fn warn_of_items(distilling: &Distilling<'_>) {
     if let Some(error) = &distilling.warning {
         super::say(&format!(
             "warning: the items of `[env]` cannot be read, so skills are only held against the goals of the episodes: {}",
             with_causes(error)
         ));
     }
-    let kept =
-        existing.map_or_else(|| CallCache::beside(&args.out), Ok).map_err(skillrl::Error::of_output)?;
-    kept.count_spent_on(&inputs, &engine)?;
-    agree_to_address(&start, &loaded)?;
-    kept.note_begun(&inputs)?;
-    let n_before = engine.budget().spent().calls;
+}
+
+/// What the teacher will be asked.
+fn plan_words(distilling: &Distilling<'_>) -> String {
     let tiers: Vec<String> = distilling.plan().tiers().map(Tier::to_string).collect();
-    if !args.quiet && !distilling.shows_episodes() {
-        super::say(&format!(
-            "{} for {}: {} and at most {} repairs",
-            counted(distilling.n_episodes() as u64, "episode"),
-            tiers.join(", "),
-            counted(distilling.plan().n_calls() as u64, "call"),
-            distilling.plan().n_calls(),
-        ));
-    }
-    let stop = StopSignal::default();
-    let what = if distilling.shows_episodes() { "recorded episode" } else { "skill" };
-    let admit = if args.admit_unmeasured() || distilling.shows_episodes() {
-        Admit::Unmeasured
-    } else {
-        Admit::Candidate
-    };
-    let work = distilling.distill(&mut engine, admit, &kept, &stop);
-    let distilled = super::block_on(stop.clone(), "stopping", work)??;
-    let bank = &distilled.bank;
-    let n_episodes = distilling.n_episodes();
-    let failed = |source: BankError| PipelineError::Bank { path: args.out.clone(), source };
-    if is_file {
+    format!(
+        "{} for {}: {} and at most {} repairs",
+        counted(distilling.n_episodes() as u64, "episode"),
+        tiers.join(", "),
+        counted(distilling.plan().n_calls() as u64, "call"),
+        distilling.plan().n_calls(),
+    )
+}
+
+/// Writes the bank as a file or a directory; with `has_bank` the directory has to hold it already.
+fn write_bank(out: &Path, bank: &Bank, has_bank: bool) -> crate::Result {
+    let failed = |source: BankError| PipelineError::Bank { path: out.to_owned(), source };
+    if is_json(out) {
         let written = write(bank, BankFormat::Paper, None, "").map_err(failed)?;
-        super::write_with_parents(&args.out, written.text.as_bytes())?;
-    } else if has_bank {
-        let found = BankDir::open(&args.out)?;
-        if found.bank().log() != bank.log() {
-            let found = "another bank".to_owned();
-            let error = PipelineError::NotVacant { path: args.out.clone(), found };
-            return Err(error.into());
-        }
-        found.refresh()?;
-    } else {
-        BankDir::create(&args.out, bank.clone(), None).map_err(skillrl::Error::of_output)?;
+        return super::write_with_parents(out, written.text.as_bytes());
     }
-    kept.note_made(&inputs)?;
-    if args.json {
-        let compression = distilling.compression(bank);
-        return super::print(&as_json(args, &loaded, bank, Some(&distilled), compression));
+    if !has_bank {
+        BankDir::create(out, bank.clone(), None).map_err(skillrl::Error::of_output)?;
+        return Ok(());
     }
+    let found = BankDir::open(out)?;
+    if found.bank().log() != bank.log() {
+        let found = "another bank".to_owned();
+        return Err(PipelineError::NotVacant { path: out.to_owned(), found }.into());
+    }
+    Ok(found.refresh()?)
+}
+
+/// What the episodes became.
+fn described(out: &Path, distilling: &Distilling<'_>, distilled: &Distilled, admit: Admit) -> String {
+    let bank = &distilled.bank;
+    let what = if distilling.shows_episodes() { "recorded episode" } else { "skill" };
     let state = match admit {
         Admit::Unmeasured => "active and not measured",
         Admit::Candidate => "candidates: nothing shows them before a trial admits them",
     };
     let mut text = format!(
         "{}: {} from {}, {state}\n",
-        args.out.display(),
+        out.display(),
         counted(bank.skills().len() as u64, what),
-        counted(n_episodes as u64, "episode"),
+        counted(distilling.n_episodes() as u64, "episode"),
     );
     for (tier, n) in by_tier(bank) {
         let _ = writeln!(text, "  {tier}: {n}");
@@ -147,14 +181,7 @@ pub(crate) fn run(args: &DistillArgs) -> crate::Result {
     for note in distilled.notes.iter().chain(&distilled.left_out) {
         let _ = writeln!(text, "note: {note}");
     }
-    let _ = writeln!(
-        text,
-        "calls are kept in {}; {}",
-        kept.path().display(),
-        described_spend(&loaded, &engine, n_before)
-    );
-    text.push_str(&simulated_line(&start, &loaded, &[ModelRole::Teacher]));
-    super::print_wrapped(&text)
+    text
 }
 
 /// Estimated tokens of the texts of all skills.

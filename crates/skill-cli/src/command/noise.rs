@@ -15,11 +15,11 @@ use skillrl::envs::source::document;
 use skillrl::envs::{Env, Split};
 use skillrl::estimate::{Span, StageEstimate, foreseen, n_steps};
 use skillrl::llm::ChatModel;
+use skillrl::measurement::Measurement;
 use skillrl::pipeline::noise::{NoiseQuestion, NoiseReport};
 use skillrl::pipeline::run_dir::vacant::check_vacant;
-use skillrl::pipeline::stage::evaluate::evaluate;
+use skillrl::pipeline::stage::Draws;
 use skillrl::pipeline::stage::silence::check_spoken;
-use skillrl::pipeline::stage::{Draws, StageCtx};
 use skillrl::pipeline::{PipelineError, Stage, StopSignal, TrainSettings};
 use skillrl::reports::words::percent;
 use skillrl::{skills, trainer, world};
@@ -94,23 +94,16 @@ fn measure(
     check_vacant(&path)?;
     let calls = CallCache::in_dir(&path)?;
     calls.count_spent(engine);
-    let rollouts = calls.rollouts(env, target);
     let source = document(skill);
     let (stop, progress) = (StopSignal::default(), Progress::new(show));
     let per_item = settings.evidence.selection_repeats;
-    let (halt, cancel) = (stop.soon.clone(), stop.now.clone());
+    let measurement = Measurement::new(loaded, env, Split::Val, target, Some(&calls.journal))?;
     let passes = async {
         let mut passes = [Vec::new(), Vec::new()];
+        let mut measurement = measurement;
         for (pass_idx, (results, stage)) in passes.iter_mut().zip(PASSES).enumerate() {
-            let ctx = StageCtx {
-                draws: Draws { first: pass_idx * per_item, per_item },
-                workers: settings.workers,
-                halt: halt.clone(),
-                cancel: cancel.clone(),
-                journal: Some(calls.journal.clone()),
-                ..StageCtx::new(stage, &progress)
-            };
-            let evaluation = evaluate(&rollouts, Split::Val, &source, &ctx).await?;
+            measurement = measurement.of_draws(stage, Draws { first: pass_idx * per_item, per_item });
+            let evaluation = measurement.results(&source, (&progress, &stop)).await?.evaluation;
             check_spoken(&evaluation.results, stage)?;
             warn_of_replies(&evaluation.results);
             *results = evaluation.results;
@@ -118,7 +111,7 @@ fn measure(
         calls.journal.flush().await?;
         Ok::<_, PipelineError>(passes)
     };
-    Ok(super::block_on(stop, "stopping", passes)??)
+    Ok(super::block_on(stop.clone(), "stopping", passes)??)
 }
 
 fn describe_cost(cost: &StageEstimate) -> String {

@@ -137,15 +137,17 @@ pub(crate) fn run(args: &TryArgs) -> crate::Result {
         super::print(&harmless(&describe(&report)))?;
     }
     // What happened is shown before what it failed of.
-    match failure {
-        Some(error) if is_half_character(&error) => {
-            // A reply came, and is shown: that is what this command is for.
-            let hint = "a run repeats such a request, and ends with exit code 5 if it comes to nothing else";
-            super::say(&format!("warning: no score: {}; {hint}", skillrl::llm::error::with_causes(&error)));
-            Ok(())
-        }
-        failure => failure.map_or(Ok(()), |error| Err(error.into())),
+    failure.map_or(Ok(()), failed)
+}
+
+/// Ends with the failure of the attempt, unless a reply came: it is shown, and that is what this command is for.
+fn failed(error: skillrl::Error) -> crate::Result {
+    if !is_half_character(&error) {
+        return Err(error.into());
     }
+    let hint = "a run repeats such a request, and ends with exit code 5 if it comes to nothing else";
+    super::say(&format!("warning: no score: {}; {hint}", skillrl::llm::error::with_causes(&error)));
+    Ok(())
 }
 
 /// True if the model replied each time with half a character.

@@ -1,14 +1,15 @@
 //! `skillrl eval --against`: a measurement beside an earlier one, item by item.
 
-use super::out::{check_whole, measured_with};
 use crate::args::EvalArgs;
 use crate::command::CommandError;
 use crate::exit_code;
+use crate::measuring::check_whole;
 use crate::table::counted;
 use skillrl::config::LoadedConfig;
 use skillrl::core::{ItemId, RolloutResult};
 use skillrl::envs::{Item, Split};
 use skillrl::llm::regular_file;
+use skillrl::measurement::measured_with;
 use skillrl::pipeline::error::describe_changes;
 use skillrl::pipeline::identity::scoring_changes;
 use skillrl::pipeline::records::RunIdentity;

@@ -95,25 +95,18 @@ fn measure(
 ) -> crate::Result<Vec<RolloutResult>> {
     let mut engine = Engine::new(loaded);
     let env = world::environment(loaded, engine.judge()?)?;
-    check_not_empty(env.as_ref(), split)?;
     let (_, skill) = match chosen {
         Some(chosen) => chosen,
         None => chosen.insert(choose_skill(loaded, args.skill.as_deref(), env.as_ref())?),
     };
     let target = engine.model(ModelRole::Target)?;
-    let rollouts = Rollouts::local(Arc::clone(&env), target, env.judge().cloned());
+    let measurement = Measurement::new(loaded, &env, split, target, None)?;
     let stop = StopSignal::default();
     let progress = Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress });
-    let ctx = StageCtx {
-        workers: skillrl::trainer::settings(&loaded.config)?.workers,
-        halt: stop.soon.clone(),
-        cancel: stop.now.clone(),
-        ..StageCtx::new(Stage::Evaluate, &progress)
-    };
     let source = document(skill);
-    let measuring = evaluate_scores(&rollouts, split, &source, &ctx);
-    let (evaluation, _) = crate::command::block_on(stop, "stopping", measuring)??;
-    Ok(evaluation.results)
+    let measuring = measurement.scores(&source, (&progress, &stop));
+    let (measured, _) = crate::command::block_on(stop.clone(), "stopping", measuring)??;
+    Ok(measured.evaluation.results)
 }
 
 fn table(name: &str, split: Split, rows: &[Row]) -> String {

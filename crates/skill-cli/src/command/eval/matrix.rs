@@ -4,30 +4,28 @@ mod models;
 mod shown;
 
 use super::against::{self, Earlier, Limits};
-use super::out::{check_replaced, deciding, write_measurement};
 use crate::args::{DataArgs, EvalArgs, Start};
 use crate::command::CommandError;
 use crate::command::data_start::{self, Use};
 use crate::command::estimate::passes_cost;
 use crate::consent::{Sending, agree, is_new_address, total_words};
-use crate::measuring::{check_not_empty, choose_skill, usual_split, warn_of_other_data, warn_of_test_split};
+use crate::measuring::{
+    check_not_empty, check_whole, choose_skill, usual_split, warn_of_other_data, warn_of_test_split,
+};
 use crate::progress::{Progress, Show};
 use skillrl::call_cache::CallCache;
-use skillrl::config::{LoadedConfig, ModelConfig};
+use skillrl::config::LoadedConfig;
 use skillrl::core::RolloutResult;
 use skillrl::engine::Engine;
 use skillrl::envs::Split;
-use skillrl::llm::ModelId;
-use skillrl::matrix::{KeepCells, MatrixPlan, NamedModel, NamedSkill, OfRun};
-use skillrl::pipeline::records::RunIdentity;
-use skillrl::pipeline::records::evaluation::EvaluationSummary;
+use skillrl::matrix::{Cells, MatrixPlan, NamedModel, NamedSkill, OfRun};
+use skillrl::pipeline::run_dir::is_run;
 use skillrl::pipeline::run_dir::measurement::is_measurement;
-use skillrl::pipeline::run_dir::{atomic, is_run};
-use skillrl::pipeline::{OWN_TARGET, PipelineError, StopSignal};
+use skillrl::pipeline::{OWN_TARGET, StopSignal};
 use skillrl::reports::Matrix;
 use skillrl::transfer::{Transfer, TransferOptions, named_targets, usual_out};
 use skillrl::{skills, trainer, world};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// True if a command asks for more than one measurement, or for what only a matrix has.
@@ -98,6 +96,9 @@ pub(super) fn run(args: &EvalArgs) -> crate::Result {
     // Where nobody names a directory, results of other settings are replaced: their calls stay.
     let force = args.measurement.force || args.measurement.out.is_none();
     let cells = Cells::of(&plan, &mut engine, &out, force)?;
+    if !force {
+        cells.dirs().try_for_each(check_whole)?;
+    }
     let calls = CallCache::in_dir(&out)?;
     let progress = Progress::new(if is_quiet { Show::Quiet } else { Show::Progress });
     let stop = StopSignal::default();
@@ -260,7 +261,7 @@ fn check_earlier(
     limits: Limits,
 ) -> crate::Result {
     let target = engine.target(plan.models.first().map_or(OWN_TARGET, |model| &model.target))?;
-    let settings = deciding(plan.loaded, plan.env.as_ref(), plan.split, target.id());
+    let settings = skillrl::measurement::identity(plan.loaded, plan.env.as_ref(), plan.split, target.id());
     warn_of_other_data(plan.loaded, plan.split, &settings);
     let Some(earlier) = earlier else { return Ok(()) };
     earlier.check_items(plan.env.items(plan.split), &settings, plan.split)?;
@@ -282,74 +283,6 @@ fn agree_to_cost(plan: &MatrixPlan<'_>, start: &Start, agrees: bool) -> crate::R
         most: total.and_then(|total| total.cost).map(|[_, most]| most),
         agrees,
     })
-}
-
-/// The directories of the cells, each a measurement with what it was made with.
-struct Cells {
-    n_skills: usize,
-    dirs: Vec<(PathBuf, RunIdentity)>,
-}
-
-impl Cells {
-    fn of(plan: &MatrixPlan<'_>, engine: &mut Engine<'_>, out: &Path, force: bool) -> crate::Result<Self> {
-        let model_names = names_of_files(plan.models.iter().map(|model| model.name.as_str()));
-        let skill_names = names_of_files(plan.skills.iter().map(|skill| skill.name.as_str()));
-        let mut dirs = Vec::new();
-        for (model, of_model) in plan.models.iter().zip(&model_names) {
-            let target = engine.target(&model.target)?;
-            let settings = settings_of(plan, model, target.id());
-            for (skill, of_skill) in plan.skills.iter().zip(&skill_names) {
-                let dir = out.join(of_model).join(of_skill);
-                check_replaced(&dir, (&skill.skill, plan.env.items(plan.split), &settings), force)?;
-                dirs.push((dir, settings.clone()));
-            }
-        }
-        Ok(Self { n_skills: plan.skills.len(), dirs })
-    }
-
-    fn dir(&self, (model, skill): (usize, usize)) -> Option<&(PathBuf, RunIdentity)> {
-        self.dirs.get(model * self.n_skills + skill)
-    }
-}
-
-impl KeepCells for Cells {
-    fn keep(
-        &self,
-        place: (usize, usize),
-        results: &mut dyn Iterator<Item = Result<RolloutResult, PipelineError>>,
-        summary: &EvaluationSummary,
-    ) -> Result<(), PipelineError> {
-        let Some((dir, settings)) = self.dir(place) else { return Ok(()) };
-        atomic::create_dir(dir)?;
-        write_measurement(dir, settings, &BTreeMap::new(), results, summary)
-    }
-}
-
-/// What decides the scores of a model: the configuration with it as the target.
-fn settings_of(plan: &MatrixPlan<'_>, model: &NamedModel, id: &ModelId) -> RunIdentity {
-    let further: Option<&ModelConfig> = plan.loaded.config.models.targets.get(&model.target);
-    let mut loaded = plan.loaded.clone();
-    if let Some(further) = further {
-        loaded.config.models.target = further.clone();
-    }
-    deciding(&loaded, plan.env.as_ref(), plan.split, id)
-}
-
-/// Names that files can have, each another one.
-fn names_of_files<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for name in names {
-        let plain = models::plain_name(name);
-        let mut numbered = plain.clone();
-        for number in 2.. {
-            if !found.contains(&numbered) {
-                break;
-            }
-            numbered = format!("{plain}-{number}");
-        }
-        found.push(numbered);
-    }
-    found
 }
 
 /// Compares each cell with the earlier measurement.

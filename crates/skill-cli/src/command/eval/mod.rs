@@ -7,48 +7,42 @@ pub(super) mod cases;
 mod check_batch;
 mod markdown;
 mod matrix;
-mod out;
 mod transfer;
 
 use self::against::{Earlier, Limits};
-use self::out::{EvalOut, deciding};
 use crate::args::{EvalArgs, Start};
 use crate::command::data_start::{self, Use};
 use crate::command::estimate::passes_cost;
 use crate::consent::{Sending, agree, is_new_address, total_words};
 use crate::measuring::{
-    activation_words, check_not_empty, choose_skill, score_words, unkept, usual_split, warn_of_other_data,
-    warn_of_replies, warn_of_test_split,
+    activation_words, check_not_empty, choose_skill, open_out, score_words, unkept, usual_split,
+    warn_of_other_data, warn_of_replies, warn_of_test_split,
 };
 use crate::progress::{Progress, Show};
 use crate::run_text::summary::used_words;
 use crate::start::simulated_line;
 use crate::table::counted;
-use serde_json::json;
-use skillrl::config::{ModelRole, simulated_models};
+use serde_json::{Value, json};
+use skillrl::config::{LoadedConfig, ModelRole, simulated_models};
 use skillrl::core::stats::score_interval;
-use skillrl::core::{ItemId, RolloutResult, SkillHash};
+use skillrl::core::{ItemId, RolloutResult, SkillDoc, SkillHash};
 use skillrl::engine::Engine;
-use skillrl::envs::Split;
 use skillrl::envs::source::document;
-use skillrl::llm::{ChatModel, Journaled, Metered};
+use skillrl::envs::{Env, Split};
+use skillrl::measurement::{self, Measurement};
 use skillrl::pipeline::identity::scoring_changes;
+use skillrl::pipeline::records::RunIdentity;
 use skillrl::pipeline::records::arm::ArmName;
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
-use skillrl::pipeline::records::{RunIdentity, StageTokens};
 use skillrl::pipeline::run_dir::{EvaluationDir, summarise};
-use skillrl::pipeline::stage::StageCtx;
-use skillrl::pipeline::stage::evaluate::evaluate_scores;
-use skillrl::pipeline::stage::rollout::Rollouts;
 use skillrl::pipeline::stage::silence::check_spoken;
 use skillrl::pipeline::{RunReader, Stage, StopSignal};
-use skillrl::reports::LEVEL;
 use skillrl::reports::words::percent;
+use skillrl::reports::{Comparison, LEVEL};
 use skillrl::{trainer, world};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 
 pub(crate) fn run(args: &EvalArgs) -> crate::Result {
     if matrix::is_requested(args) {
@@ -77,19 +71,8 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
     let (name, skill) = choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
     let target = engine.model(ModelRole::Target)?;
     check_not_empty(env.as_ref(), split)?;
-    let total = is_new_address(&start, &loaded).then(|| {
-        let settings = trainer::settings(&loaded.config)?;
-        passes_cost(&loaded, env.as_ref(), &skill, &settings, (split, 1))
-    });
-    let total = total.transpose()?;
-    agree(&Sending {
-        loaded: &loaded,
-        is_new: total.is_some(),
-        total: total.as_ref().map(|total| total_words(total, split)).unwrap_or_default(),
-        most: total.and_then(|total| total.cost).map(|[_, most]| most),
-        agrees: args.yes,
-    })?;
-    let settings = deciding(&loaded, env.as_ref(), split, target.id());
+    agree_to_pass(&Start { agrees: args.yes, ..start.clone() }, &loaded, env.as_ref(), (&skill, split))?;
+    let settings = measurement::identity(&loaded, env.as_ref(), split, target.id());
     if let Some(earlier) = &earlier {
         earlier.check_items(env.items(split), &settings, split)?;
         earlier.check_max_drop(&loaded, env.items(split), limits)?;
@@ -99,7 +82,7 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
     let out = match &args.measurement.out {
         Some(out) => {
             let force = args.measurement.force;
-            Some(EvalOut::open(out, &skill, env.items(split), settings.clone(), force)?)
+            Some(open_out(out, &skill, env.items(split), settings.clone(), force)?)
         }
         None => None,
     };
@@ -108,79 +91,109 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
         out.count_spent(&engine, None)?;
     }
     let n_sent_before = engine.budget().spent().calls;
-    let layered = |model: Arc<dyn ChatModel>| {
-        Metered::new(match &journal {
-            Some(journal) => Arc::new(Journaled::new(model, journal.clone())),
-            None => model,
-        })
-    };
-    let judge = env.judge().map(|judge| Arc::new(layered(Arc::clone(judge))) as Arc<dyn ChatModel>);
-    let rollouts = Rollouts::local(Arc::clone(&env), Arc::new(layered(target)), judge);
+    let measurement = Measurement::new(&loaded, &env, split, target, journal.as_ref())?;
     let stop = StopSignal::default();
     let is_quiet = args.json || args.markdown || args.quiet;
     let progress = Progress::new(if is_quiet { Show::Quiet } else { Show::Progress });
-    let used = Arc::default();
-    let ctx = StageCtx {
-        workers: trainer::settings(&loaded.config)?.workers,
-        halt: stop.soon.clone(),
-        cancel: stop.now.clone(),
-        journal: journal.clone(),
-        used: Arc::clone(&used),
-        ..StageCtx::new(Stage::Evaluate, &progress)
-    };
     let is_kept = out.is_some();
     let source = document(&skill);
-    let measuring = evaluate_scores(&rollouts, split, &source, &ctx);
-    let (evaluation, recorded) =
-        crate::command::block_on(stop, "stopping", measuring)?.map_err(|error| unkept(error, is_kept))?;
+    let measuring = measurement.scores(&source, (&progress, &stop));
+    let (measured, recorded) = crate::command::block_on(stop.clone(), "stopping", measuring)?
+        .map_err(|error| unkept(error, is_kept))?;
+    let evaluation = measured.evaluation;
     check_spoken(&evaluation.results, Stage::Evaluate)?;
     warn_of_replies(&evaluation.results);
-    let tokens = StageTokens::from(used.snapshot());
-    let summary = summarise(&skill.hash(), &evaluation, tokens);
+    let summary = summarise(&skill.hash(), &evaluation, measured.tokens);
     // The results come out of the journal; the items make room for them.
-    drop((rollouts, env));
+    drop((measurement, env));
     if let Some(out) = &out {
         out.write(recorded.results(), &summary)?;
     }
     let compared = earlier.map(|earlier| earlier.compare(&loaded, &evaluation.results)).transpose()?;
-    let in_run = InRun::find(&loaded.run_dir(), (split, &settings), &summary.skill_hash, &evaluation.results);
-    let broken = limits.broken(summary.hard, compared.as_ref());
-    if args.json {
+    let came = Came {
+        in_run: InRun::find(&loaded.run_dir(), (split, &settings), &summary.skill_hash, &evaluation.results),
+        broken: limits.broken(summary.hard, compared.as_ref()),
+        n_sent: out.as_ref().map(|_| engine.budget().spent().calls.saturating_sub(n_sent_before)),
+        name,
+        split,
+        summary,
+        compared,
+    };
+    came.print(args, &start, &loaded)?;
+    against::check(&came.broken, came.compared.as_ref())?;
+    Ok(())
+}
+
+/// Has a person agree to what a pass over the split costs, where the address is new.
+fn agree_to_pass(
+    start: &Start,
+    loaded: &LoadedConfig,
+    env: &dyn Env,
+    (skill, split): (&SkillDoc, Split),
+) -> crate::Result {
+    let total = is_new_address(start, loaded).then(|| {
+        let settings = trainer::settings(&loaded.config)?;
+        passes_cost(loaded, env, skill, &settings, (split, 1))
+    });
+    let total = total.transpose()?;
+    agree(&Sending {
+        loaded,
+        is_new: total.is_some(),
+        total: total.as_ref().map(|total| total_words(total, split)).unwrap_or_default(),
+        most: total.and_then(|total| total.cost).map(|[_, most]| most),
+        agrees: start.agrees,
+    })
+}
+
+/// What the skill came to.
+struct Came {
+    /// The name of the skill for people.
+    name: String,
+    split: Split,
+    summary: EvaluationSummary,
+    in_run: Option<InRun>,
+    compared: Option<Comparison>,
+    /// The limits that it does not keep.
+    broken: Vec<String>,
+    /// How many requests were sent now, where others may have been before.
+    n_sent: Option<u64>,
+}
+
+impl Came {
+    fn print(&self, args: &EvalArgs, start: &Start, loaded: &LoadedConfig) -> crate::Result {
+        let Self { name, split, summary, compared, broken, .. } = self;
+        if args.json {
+            return crate::command::print(&format!("{}\n", self.to_json(loaded)));
+        }
+        let simulated = simulated_line(start, loaded, &[ModelRole::Target]);
+        if args.markdown {
+            let page = markdown::page(name, *split, summary, compared.as_ref(), (broken, &simulated));
+            return crate::command::print(&page);
+        }
+        let against = compared.as_ref().map(against::describe).unwrap_or_default();
+        let text = describe(name, *split, summary, self.in_run.as_ref(), self.n_sent);
+        crate::command::print_wrapped(&(text + &against + &simulated))
+    }
+
+    fn to_json(&self, loaded: &LoadedConfig) -> Value {
+        let summary = &self.summary;
         let mut value = json!(summary);
         if let Some(fields) = value.as_object_mut() {
-            fields.insert("split".to_owned(), json!(split));
-            fields.insert("skill".to_owned(), json!(name));
+            fields.insert("split".to_owned(), json!(self.split));
+            fields.insert("skill".to_owned(), json!(self.name));
             fields.insert("interval".to_owned(), json!(score_interval(summary.hard, summary.n, LEVEL)));
-            if let Some(InRun { hard, flip_rate }) = &in_run {
+            if let Some(InRun { hard, flip_rate }) = &self.in_run {
                 fields.insert("in_run".to_owned(), json!({"hard": hard, "flip_rate": flip_rate}));
             }
             let simulated = simulated_models(&loaded.config, &[ModelRole::Target]);
             fields.insert("simulated_models".to_owned(), json!(simulated));
-            fields.insert("broken_limits".to_owned(), json!(broken));
-            if let Some(compared) = &compared {
+            fields.insert("broken_limits".to_owned(), json!(self.broken));
+            if let Some(compared) = &self.compared {
                 fields.insert("against".to_owned(), json!(compared));
             }
         }
-        crate::command::print(&format!("{value}\n"))?;
-    } else if args.markdown {
-        let simulated = simulated_line(&start, &loaded, &[ModelRole::Target]);
-        crate::command::print(&markdown::page(
-            &name,
-            split,
-            &summary,
-            compared.as_ref(),
-            (&broken, &simulated),
-        ))?;
-    } else {
-        let simulated = simulated_line(&start, &loaded, &[ModelRole::Target]);
-        let against = compared.as_ref().map(against::describe).unwrap_or_default();
-        let n_sent = out.as_ref().map(|_| engine.budget().spent().calls.saturating_sub(n_sent_before));
-        crate::command::print_wrapped(
-            &(describe(&name, split, &summary, in_run.as_ref(), n_sent) + &against + &simulated),
-        )?;
+        value
     }
-    against::check(&broken, compared.as_ref())?;
-    Ok(())
 }
 
 /// An evaluation of a run of the same skill on the same split.

@@ -13,7 +13,7 @@ use skill_agents::measure::{
     Caps, Launcher, Notice, Setup, Store, StoreError, named_files, prepare_plain, servers,
 };
 use skill_agents::query::{Query, beginning, read_queries, resolve, warnings};
-use skill_agents::{MEASURED_WINDOW, SameName, Shown, Skill, agents, listed};
+use skill_agents::{Agent, MEASURED_WINDOW, SameName, Shown, Skill, agents, listed};
 use skillrl::core::package::MAIN_FILE;
 use skillrl::llm::agent::ProgramLauncher;
 use skillrl::llm::regular_file;
@@ -144,19 +144,7 @@ impl Session {
         }
         let all: Vec<&Skill> = skills.iter().chain(&competitors).collect();
         check_names(agent, &all)?;
-        let window = agent.window(args.common.model.as_deref()).unwrap_or(MEASURED_WINDOW);
-        for row in listed(agent, &all, false, window) {
-            let what = match row.shown {
-                Shown::Whole => continue,
-                Shown::Cut(n) => format!("lists {n} characters of the description of {:?}", row.name),
-                Shown::NameOnly => {
-                    format!("lists {:?} by its name only: the descriptions together are too long", row.name)
-                }
-                Shown::TooLong => format!("does not list {:?}: its description is too long", row.name),
-                Shown::ForPeople => format!("does not list {:?}: its front matter forbids that", row.name),
-            };
-            say(&format!("warning: {} {what}", agent.title));
-        }
+        warn_of_listing(agent, &all, args.common.model.as_deref());
         let home = std::env::home_dir()
             .ok_or_else(|| CommandError::new("no home directory").with_hint("set HOME"))?;
         let mut setup = Setup {
@@ -186,30 +174,9 @@ impl Session {
         if starts {
             crate::coding_agent::check_needs(setup.agent)?;
             setup.version = version(&setup, &launcher)?;
-            if !agent.is_tried(&setup.version) {
-                say(&format!(
-                    "warning: {} says that its version is {:?}; this program was tried with {}",
-                    agent.title,
-                    setup.version.lines().next().unwrap_or_default(),
-                    agent.versions.join(", ")
-                ));
-            }
+            warn_of_version(agent, &setup.version);
         }
-        let name = skillrl::export::folder_name(&args.skills);
-        let dir = args.dir.clone().unwrap_or_else(|| usual_place(&format!("{name}-triggers-{}", agent.name)));
-        let mut settings = BTreeMap::from([
-            ("agent".to_owned(), agent.name.clone()),
-            ("model".to_owned(), args.common.model.clone().unwrap_or_default()),
-            ("turns".to_owned(), setup.turns.to_string()),
-            (
-                "project".to_owned(),
-                args.project.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
-            ),
-        ]);
-        if args.with_mcp {
-            settings.insert("with_mcp".to_owned(), "true".to_owned());
-        }
-        let mut store = Store::open(&dir, &settings).map_err(|error| store_error(&error))?;
+        let mut store = opened(args, &setup)?;
         if starts {
             store.claim().map_err(|error| store_error(&error))?;
         }
@@ -299,6 +266,53 @@ impl Session {
             }
         }
     }
+}
+
+/// Warns of skills that the agent does not list as they are.
+fn warn_of_listing(agent: &Agent, all: &[&Skill], model: Option<&str>) {
+    let window = agent.window(model).unwrap_or(MEASURED_WINDOW);
+    for row in listed(agent, all, false, window) {
+        let what = match row.shown {
+            Shown::Whole => continue,
+            Shown::Cut(n) => format!("lists {n} characters of the description of {:?}", row.name),
+            Shown::NameOnly => {
+                format!("lists {:?} by its name only: the descriptions together are too long", row.name)
+            }
+            Shown::TooLong => format!("does not list {:?}: its description is too long", row.name),
+            Shown::ForPeople => format!("does not list {:?}: its front matter forbids that", row.name),
+        };
+        say(&format!("warning: {} {what}", agent.title));
+    }
+}
+
+/// Warns of a version that nobody has tried.
+fn warn_of_version(agent: &Agent, version: &str) {
+    if !agent.is_tried(version) {
+        say(&format!(
+            "warning: {} says that its version is {:?}; this program was tried with {}",
+            agent.title,
+            version.lines().next().unwrap_or_default(),
+            agent.versions.join(", ")
+        ));
+    }
+}
+
+/// The directory of the measurement, which has to be of the same agent and settings.
+fn opened(args: &MeasureArgs, setup: &Setup) -> crate::Result<Store> {
+    let agent = &setup.agent.name;
+    let name = skillrl::export::folder_name(&args.skills);
+    let dir = args.dir.clone().unwrap_or_else(|| usual_place(&format!("{name}-triggers-{agent}")));
+    let project = args.project.as_ref().map(|path| path.display().to_string());
+    let mut settings = BTreeMap::from([
+        ("agent".to_owned(), agent.clone()),
+        ("model".to_owned(), args.common.model.clone().unwrap_or_default()),
+        ("turns".to_owned(), setup.turns.to_string()),
+        ("project".to_owned(), project.unwrap_or_default()),
+    ]);
+    if args.with_mcp {
+        settings.insert("with_mcp".to_owned(), "true".to_owned());
+    }
+    Store::open(&dir, &settings).map_err(|error| store_error(&error))
 }
 
 /// The tool servers that runs will have, named before anything is started.

@@ -1,6 +1,6 @@
 //! One arm: a skill, or none, on all cases, as often as that is asked.
 
-use crate::command::eval::out::{EvalOut, RUNS, deciding, is_part_of};
+use crate::measuring::open_out;
 use crate::progress::{Progress, Show};
 use serde_json::{Value, json};
 use skillrl::config::LoadedConfig;
@@ -9,15 +9,11 @@ use skillrl::engine::Engine;
 use skillrl::envs::evals::{ArmRows, RunRow, checks_of};
 use skillrl::envs::source::document;
 use skillrl::envs::{Env, Split};
-use skillrl::llm::{
-    AgentWork, CallCtx, ChatModel, ChatReply, ChatRequest, Journaled, LlmError, Metered, ModelId,
-};
-use skillrl::pipeline::records::StageTokens;
+use skillrl::llm::{AgentWork, CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
+use skillrl::measurement::{Measured as Measurements, Measurement, RUNS, identity, is_part_of};
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
 use skillrl::pipeline::run_dir::summarise;
-use skillrl::pipeline::stage::evaluate::evaluate;
-use skillrl::pipeline::stage::rollout::Rollouts;
-use skillrl::pipeline::stage::{Draws, StageCtx};
+use skillrl::pipeline::stage::Draws;
 use skillrl::pipeline::{Stage, StopSignal};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -113,14 +109,14 @@ impl Bench<'_> {
     ) -> crate::Result<Measured> {
         let is_control = control.is_some();
         let target = control.unwrap_or_else(|| Arc::clone(&self.target));
-        let mut settings = deciding(self.loaded, self.env.as_ref(), SPLIT, target.id());
+        let mut settings = identity(self.loaded, self.env.as_ref(), SPLIT, target.id());
         settings.insert(RUNS.to_owned(), json!(runs));
         let out = match self.out {
             Some(out) => {
                 let (place, items) = (out.join(arm.name), self.env.items(SPLIT));
                 // More cases or more runs replace a smaller measurement, and answer its part from its calls.
                 let force = self.force || is_part_of(&place, &arm.skill, items, &settings)?;
-                Some(EvalOut::open(&place, &arm.skill, items, settings, force)?)
+                Some(open_out(&place, &arm.skill, items, settings, force)?)
             }
             None => None,
         };
@@ -128,32 +124,17 @@ impl Bench<'_> {
             out.count_spent(self.engine, is_control.then(|| target.id()))?;
         }
         let journal = out.as_ref().map(|out| out.journal.clone());
-        let layered = |model: Arc<dyn ChatModel>| -> Arc<dyn ChatModel> {
-            Arc::new(Metered::new(match &journal {
-                Some(journal) => Arc::new(Journaled::new(model, journal.clone())),
-                None => model,
-            }))
-        };
-        let judge = self.env.judge().map(|judge| layered(Arc::clone(judge)));
-        let rollouts = Rollouts::local(Arc::clone(self.env), layered(target), judge);
+        let measurement = Measurement::new(self.loaded, self.env, SPLIT, target, journal.as_ref())?
+            .of_draws(Stage::Evaluate, Draws { first: 0, per_item: runs });
         let stop = StopSignal::default();
         let progress = Progress::new(if self.is_quiet { Show::Quiet } else { Show::Progress });
-        let used = Arc::default();
-        let ctx = StageCtx {
-            workers: skillrl::trainer::settings(&self.loaded.config)?.workers,
-            halt: stop.soon.clone(),
-            cancel: stop.now.clone(),
-            journal: journal.clone(),
-            used: Arc::clone(&used),
-            draws: Draws { first: 0, per_item: runs },
-            ..StageCtx::new(Stage::Evaluate, &progress)
-        };
         let source = document(&arm.skill);
-        let measuring = evaluate(&rollouts, SPLIT, &source, &ctx);
-        let evaluation = crate::command::block_on(stop, "stopping", measuring)?
-            .map_err(|error| crate::measuring::unkept(error, self.out.is_some()))
-            .map_err(skillrl::Error::Pipeline)?;
-        let summary = summarise(&arm.skill.hash(), &evaluation, StageTokens::from(used.snapshot()));
+        let measuring = measurement.results(&source, (&progress, &stop));
+        let Measurements { evaluation, tokens } =
+            crate::command::block_on(stop.clone(), "stopping", measuring)?
+                .map_err(|error| crate::measuring::unkept(error, self.out.is_some()))
+                .map_err(skillrl::Error::Pipeline)?;
+        let summary = summarise(&arm.skill.hash(), &evaluation, tokens);
         if let Some(out) = &out {
             let results = evaluation.results.iter().cloned().map(Ok);
             out.write(results, &summary).map_err(skillrl::Error::Pipeline)?;

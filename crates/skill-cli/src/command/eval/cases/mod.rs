@@ -123,7 +123,7 @@ fn earlier(args: &EvalSkillArgs, agent: &Agent, loaded: &LoadedConfig) -> crate:
     let mut engine = Engine::new(loaded);
     let env = world::environment(loaded, engine.judge()?)?;
     let target = engine.model(skillrl::config::ModelRole::Target)?;
-    let settings = super::out::deciding(loaded, env.as_ref(), SPLIT, target.id());
+    let settings = skillrl::measurement::identity(loaded, env.as_ref(), SPLIT, target.id());
     earlier.check_items(env.items(SPLIT), &settings, SPLIT)?;
     earlier.check_runs(usize::from(args.runs))?;
     Ok(Some(earlier))

@@ -5,7 +5,7 @@ use crate::command::CommandError;
 use crate::command::data_start::further_settings;
 use crate::start::load_start;
 use skillrl::config::LoadedConfig;
-use skillrl::matrix::NamedModel;
+use skillrl::matrix::{NamedModel, plain_name};
 use skillrl::pipeline::OWN_TARGET;
 
 /// The target of the configuration under this name.
@@ -57,12 +57,4 @@ pub(super) fn add(
     let start = Start { overrides, ..start };
     let loaded = load_start(&start, true)?;
     Ok((start, loaded, models))
-}
-
-/// A name that a file and a section of the configuration can have.
-pub(super) fn plain_name(name: &str) -> String {
-    let plain = |sign: char| if sign.is_ascii_alphanumeric() || "-_.".contains(sign) { sign } else { '-' };
-    let plain: String = name.chars().map(plain).collect();
-    let plain = plain.trim_start_matches(['.', '-']);
-    if plain.is_empty() { "unnamed".to_owned() } else { plain.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! `skillrl eval --out`: the directory that one measurement is kept in.
+//! The directory that one measurement is kept in.
 //!
 //! Beside the results lies [`MEASURED_WITH_FILE`]: what they were measured with, so that another measurement does not take
 //! their place by accident.
@@ -8,32 +8,72 @@
 //! - An evaluation keeps scores in memory and no trajectories; `eval --out` writes those out of the journal. Held
 //!   by `an_evaluation_keeps_no_trajectories_in_memory`.
 
-use crate::coding_agent::check_outside;
-use crate::command::CommandError;
+use crate::call_cache::count_spent_on;
+use crate::config::LoadedConfig;
+use crate::engine::Engine;
+use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use skillrl::call_cache::count_spent_on;
-use skillrl::config::LoadedConfig;
-use skillrl::core::canonical::{canonical_hash, canonical_list_hash};
-use skillrl::core::{ItemId, RolloutResult, SkillDoc};
-use skillrl::engine::Engine;
-use skillrl::envs::{Env, Item, Split};
-use skillrl::llm::journal::requests_written;
-use skillrl::llm::regular_file;
-use skillrl::llm::{Journal, JournalOptions, ModelId};
-use skillrl::pipeline::error::{SettingChange, describe_changes};
-use skillrl::pipeline::identity::{check_identity, data_of};
-use skillrl::pipeline::records::evaluation::EvaluationSummary;
-use skillrl::pipeline::records::{FORMAT_VERSION, RunIdentity, is_supported};
-use skillrl::pipeline::run_dir::measurement::{MEASURED_WITH_FILE, is_measurement, seal, unseal, verify};
-use skillrl::pipeline::run_dir::{JOURNAL_FILE, RESULTS_FILE, RunDir, SUMMARY_FILE, atomic, is_run};
-use skillrl::pipeline::{PipelineError, RunReader};
+use skill_core::canonical::{canonical_hash, canonical_list_hash};
+use skill_core::{ItemId, RolloutResult, SkillDoc};
+use skill_envs::{Env, Item, Split};
+use skill_llm::journal::requests_written;
+use skill_llm::regular_file;
+use skill_llm::{Journal, JournalOptions, ModelId};
+use skill_pipeline::error::{SettingChange, describe_changes};
+use skill_pipeline::identity::{check_identity, data_of};
+use skill_pipeline::records::evaluation::EvaluationSummary;
+use skill_pipeline::records::{FORMAT_VERSION, RunIdentity, is_supported};
+use skill_pipeline::run_dir::measurement::{MEASURED_WITH_FILE, is_measurement, seal, unseal, verify};
+use skill_pipeline::run_dir::{JOURNAL_FILE, RESULTS_FILE, RunDir, SUMMARY_FILE, atomic, is_run};
+use skill_pipeline::{PipelineError, RunReader};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Why a directory cannot keep a measurement.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MeasurementError {
+    /// It is that of a run, whose summary and journal would become those of the measurement.
+    #[error("{} is the directory of a run, which this would damage", path.display())]
+    OfARun {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// It holds something else.
+    #[error("{} holds {what}, which this would replace", path.display())]
+    Other {
+        /// The directory, or the file in it.
+        path: PathBuf,
+        /// What it holds.
+        what: String,
+    },
+    /// Its calls are gone.
+    #[error("{} is empty or not there, so what {} holds would be paid for again", journal.display(), path.display())]
+    LostCalls {
+        /// The directory.
+        path: PathBuf,
+        /// The journal.
+        journal: PathBuf,
+    },
+}
+
+impl MeasurementError {
+    /// What a person can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::OfARun { .. } => "name another directory with `--out`",
+            Self::Other { .. } => "name another directory with `--out`, or replace it with --force",
+            Self::LostCalls { .. } => {
+                "bring it back from a copy, name another directory, or measure again with --force"
+            }
+        }
+    }
+}
 
 /// The setting with how often each item is measured.
-pub(super) const RUNS: &str = "eval.runs";
+pub const RUNS: &str = "eval.runs";
 
 /// Of a result, the id of its item.
 #[derive(Deserialize)]
@@ -52,12 +92,12 @@ struct MeasuredWith {
 }
 
 /// The hashes of items by their ids.
-pub(super) fn hashes_of(items: &[Item]) -> BTreeMap<String, String> {
+fn hashes_of(items: &[Item]) -> BTreeMap<String, String> {
     items.iter().map(|item| (item.id.to_string(), canonical_hash(&json!(item)))).collect()
 }
 
 /// What decides a score besides the skill: the models that answer and grade, the environment with its scorer, the data.
-pub(super) fn deciding(loaded: &LoadedConfig, env: &dyn Env, split: Split, target: &ModelId) -> RunIdentity {
+pub fn identity(loaded: &LoadedConfig, env: &dyn Env, split: Split, target: &ModelId) -> RunIdentity {
     let decides = |(key, _): &(String, Value)| {
         ["models.target.", "models.judge.", "env."].iter().any(|section| key.starts_with(section))
     };
@@ -71,7 +111,7 @@ pub(super) fn deciding(loaded: &LoadedConfig, env: &dyn Env, split: Split, targe
 }
 
 /// What the measurement in a directory was made with: as it says itself, or the run whose evaluation it is.
-pub(super) fn measured_with(dir: &Path) -> Option<RunIdentity> {
+pub fn measured_with(dir: &Path) -> Option<RunIdentity> {
     if let Ok(bytes) = regular_file::read(&dir.join(MEASURED_WITH_FILE)) {
         let with: MeasuredWith = serde_json::from_slice(&bytes).ok()?;
         return is_supported(&with.format_version).then_some(with.settings);
@@ -83,48 +123,40 @@ pub(super) fn measured_with(dir: &Path) -> Option<RunIdentity> {
 }
 
 /// The directory, held, with the journal of its calls: what was measured there before is not measured again.
-pub(super) struct EvalOut {
+pub struct MeasurementDir {
     dir: RunDir,
     settings: RunIdentity,
     items: BTreeMap<String, String>,
-    pub(super) journal: Journal,
+    /// The journal of its calls.
+    pub journal: Journal,
     /// The hash of what decides the results.
     work: String,
     /// True if the results of another measurement are there.
     replaces_other: bool,
 }
 
-impl EvalOut {
+impl MeasurementDir {
     /// Takes the directory, before anything is paid for.
     ///
     /// # Errors
     ///
     /// A directory that is a run's, or holds the measurement of another skill, of other items or with other settings,
     /// unless that is to be replaced; one that cannot be written.
-    pub(super) fn open(
+    pub fn open(
         path: &Path,
         skill: &SkillDoc,
         items: &[Item],
         settings: RunIdentity,
         force: bool,
-    ) -> crate::Result<Self> {
-        check_outside("--out", path)?;
+    ) -> Result<Self, Error> {
         if is_run(path) {
-            // Its summary and its journal would become those of this evaluation.
-            let message = format!("{} is the directory of a run, which this would damage", path.display());
-            return Err(CommandError::new(message).with_hint("name another directory with `--out`").into());
+            return Err(MeasurementError::OfARun { path: path.to_owned() }.into());
         }
         let replaces_other = check_replaced(path, (skill, items, &settings), force)?;
         if [SUMMARY_FILE, RESULTS_FILE].iter().any(|name| path.join(name).exists()) && !force {
             let journal = path.join(JOURNAL_FILE);
             if requests_written(&journal).map_err(PipelineError::from)?.is_none() {
-                let message = format!(
-                    "{} is empty or not there, so what {} holds would be paid for again",
-                    journal.display(),
-                    path.display()
-                );
-                let hint = "bring it back from a copy, name another directory, or measure again with --force";
-                return Err(CommandError::new(message).with_hint(hint).into());
+                return Err(MeasurementError::LostCalls { path: path.to_owned(), journal }.into());
             }
         }
         let dir = RunDir::open(path)?;
@@ -134,22 +166,23 @@ impl EvalOut {
     }
 
     /// Tells the caps what was spent on this measurement before, but for the calls of `free`, a control.
-    pub(super) fn count_spent(
-        &self,
-        engine: &Engine<'_>,
-        free: Option<&ModelId>,
-    ) -> Result<(), skillrl::Error> {
+    pub fn count_spent(&self, engine: &Engine<'_>, free: Option<&ModelId>) -> Result<(), Error> {
         count_spent_on(&self.work, self.replaces_other, (self.dir.path(), &self.journal), engine, free)
     }
 
-    pub(super) fn write(
+    /// Writes the measurement in the place of an earlier one.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be written, and results that cannot be read.
+    pub fn write(
         &self,
         results: impl Iterator<Item = Result<RolloutResult, PipelineError>>,
         summary: &EvaluationSummary,
     ) -> Result<(), PipelineError> {
         unseal(self.dir.path())?;
         self.dir.remove_summary()?;
-        write_measurement(self.dir.path(), &self.settings, &self.items, results, summary)
+        write(self.dir.path(), &self.settings, &self.items, results, summary)
     }
 }
 
@@ -158,32 +191,30 @@ impl EvalOut {
 /// # Errors
 ///
 /// One that is damaged, or that nobody wants to have replaced.
-pub(super) fn check_replaced(
+pub fn check_replaced(
     path: &Path,
     (skill, items, settings): (&SkillDoc, &[Item], &RunIdentity),
     force: bool,
-) -> crate::Result<bool> {
+) -> Result<bool, Error> {
     if !force {
-        check_whole(path)?;
+        is_whole(path)?;
     }
     let other = other_measurement(path, skill, items, settings);
     let replaces_other = other.is_some();
     if let Some(other) = other.filter(|_| !force) {
-        let message = format!("{} holds {other}, which this would replace", path.display());
-        let hint = "name another directory with `--out`, or replace it with --force";
-        return Err(CommandError::new(message).with_hint(hint).into());
+        return Err(MeasurementError::Other { path: path.to_owned(), what: other }.into());
     }
     Ok(replaces_other)
 }
 
 /// True if a directory holds a part of this measurement: the same skill with the same settings, on some of these items
 /// or with fewer runs of each. Its calls answer for that part, so that only the rest is paid for.
-pub(super) fn is_part_of(
+pub fn is_part_of(
     path: &Path,
     skill: &SkillDoc,
     items: &[Item],
     settings: &RunIdentity,
-) -> crate::Result<bool> {
+) -> Result<bool, Error> {
     let read = |name: &str| regular_file::read(&path.join(name)).ok();
     let summary =
         read(SUMMARY_FILE).and_then(|bytes| serde_json::from_slice::<EvaluationSummary>(&bytes).ok());
@@ -205,7 +236,7 @@ pub(super) fn is_part_of(
     if !is_same || !is_supported(&with.format_version) || !has_calls {
         return Ok(false);
     }
-    check_whole(path)?;
+    is_whole(path)?;
     Ok(match check_identity(path, &with.settings, settings) {
         Err(PipelineError::Mismatch { changes, .. }) => changes.iter().all(is_smaller),
         Ok(()) | Err(_) => false,
@@ -213,7 +244,11 @@ pub(super) fn is_part_of(
 }
 
 /// Writes a measurement in the place of an earlier one.
-pub(super) fn write_measurement(
+///
+/// # Errors
+///
+/// As [`MeasurementDir::write`].
+pub fn write(
     dir: &Path,
     settings: &RunIdentity,
     items: &BTreeMap<String, String>,
@@ -235,15 +270,13 @@ pub(super) fn write_measurement(
     seal(dir)
 }
 
-/// Refuses a measurement whose files are not as they were written; one of an earlier version is taken with a warning.
-pub(super) fn check_whole(dir: &Path) -> crate::Result {
-    if is_measurement(dir) && !verify(dir)? {
-        crate::command::say(&format!(
-            "warning: {} was written by an earlier version, without hashes: damage to it is not found",
-            dir.display()
-        ));
-    }
-    Ok(())
+/// Whether every file of a measurement is as it was written; false for one of an earlier version, which has no hashes.
+///
+/// # Errors
+///
+/// A measurement whose files were changed.
+pub fn is_whole(dir: &Path) -> Result<bool, Error> {
+    Ok(!is_measurement(dir) || verify(dir)?)
 }
 
 /// What else than this measurement a directory holds, in words.

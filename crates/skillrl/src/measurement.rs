@@ -1,0 +1,139 @@
+//! A measurement: what skills are worth on one split with one target.
+//!
+//! [`Measurement`] makes the rollouts, through a journal where one is given. [`MeasurementDir`] is the directory that one
+//! is kept in, with what it was made with. `bank` measures a bank against none.
+
+#[cfg(feature = "report")]
+pub mod bank;
+mod dir;
+
+pub use dir::{
+    MeasurementDir, MeasurementError, RUNS, check_replaced, identity, is_part_of, is_whole, measured_with,
+    write,
+};
+
+use crate::config::LoadedConfig;
+use skill_envs::{Env, SkillSource, Split};
+use skill_llm::{ChatModel, Journal, Journaled, Metered};
+use skill_pipeline::records::StageTokens;
+use skill_pipeline::records::evaluation::Evaluation;
+use skill_pipeline::stage::evaluate::{evaluate, evaluate_scores};
+use skill_pipeline::stage::rollout::{Recorded, Rollouts};
+use skill_pipeline::stage::{Draws, StageCtx};
+use skill_pipeline::{EventSink, PipelineError, Stage, StopSignal};
+use std::sync::Arc;
+
+/// Skills are measured with this: the items of one split, the target with its replies kept, and how often.
+pub struct Measurement {
+    rollouts: Rollouts,
+    split: Split,
+    workers: usize,
+    journal: Option<Journal>,
+    stage: Stage,
+    draws: Draws,
+}
+
+/// What one skill came to.
+#[derive(Debug)]
+pub struct Measured {
+    /// Scores and results.
+    pub evaluation: Evaluation,
+    /// The tokens of its rollouts, whether they were paid for now or came from the journal.
+    pub tokens: StageTokens,
+}
+
+impl Measurement {
+    /// Measures with this target on the items of this split; replies are kept in the journal, if there is one, and taken
+    /// from it.
+    ///
+    /// # Errors
+    ///
+    /// A split without items.
+    pub fn new(
+        loaded: &LoadedConfig,
+        env: &Arc<dyn Env>,
+        split: Split,
+        target: Arc<dyn ChatModel>,
+        journal: Option<&Journal>,
+    ) -> Result<Self, PipelineError> {
+        if env.items(split).is_empty() {
+            return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split });
+        }
+        let layered = |model: Arc<dyn ChatModel>| -> Arc<dyn ChatModel> {
+            Arc::new(Metered::new(match journal {
+                Some(journal) => Arc::new(Journaled::new(model, journal.clone())),
+                None => model,
+            }))
+        };
+        let judge = env.judge().map(|judge| layered(Arc::clone(judge)));
+        Ok(Self {
+            rollouts: Rollouts::local(Arc::clone(env), layered(target), judge),
+            split,
+            workers: loaded.config.run.workers as usize,
+            journal: journal.cloned(),
+            stage: Stage::Evaluate,
+            draws: Draws::default(),
+        })
+    }
+
+    /// The same with these draws of each item, as this stage of a run makes them.
+    #[must_use]
+    pub fn of_draws(self, stage: Stage, draws: Draws) -> Self {
+        Self { stage, draws, ..self }
+    }
+
+    /// Measures a skill and keeps whole results in memory.
+    ///
+    /// # Errors
+    ///
+    /// A rollout that cannot be made: there is no score over a part of a split.
+    pub async fn results(
+        &self,
+        skill: &Arc<dyn SkillSource>,
+        (events, stop): (&dyn EventSink, &StopSignal),
+    ) -> Result<Measured, PipelineError> {
+        let ctx = self.ctx(events, stop);
+        let evaluation = evaluate(&self.rollouts, self.split, skill, &ctx).await?;
+        Ok(Measured { evaluation, tokens: StageTokens::from(ctx.used.snapshot()) })
+    }
+
+    /// Measures a skill and keeps results without their trajectories in memory; the second value reads whole ones out
+    /// of the journal.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::results`].
+    pub async fn scores(
+        &self,
+        skill: &Arc<dyn SkillSource>,
+        (events, stop): (&dyn EventSink, &StopSignal),
+    ) -> Result<(Measured, Recorded), PipelineError> {
+        let ctx = self.ctx(events, stop);
+        let (evaluation, recorded) = evaluate_scores(&self.rollouts, self.split, skill, &ctx).await?;
+        Ok((Measured { evaluation, tokens: StageTokens::from(ctx.used.snapshot()) }, recorded))
+    }
+
+    /// Waits for what the environment still does, and for the disk.
+    ///
+    /// # Errors
+    ///
+    /// A journal that cannot be written.
+    pub async fn finish(&self) -> Result<(), PipelineError> {
+        self.rollouts.settle().await;
+        match &self.journal {
+            Some(journal) => Ok(journal.flush().await?),
+            None => Ok(()),
+        }
+    }
+
+    fn ctx<'run>(&self, events: &'run dyn EventSink, stop: &StopSignal) -> StageCtx<'run> {
+        StageCtx {
+            workers: self.workers,
+            halt: stop.soon.clone(),
+            cancel: stop.now.clone(),
+            journal: self.journal.clone(),
+            draws: self.draws,
+            ..StageCtx::new(self.stage, events)
+        }
+    }
+}
