@@ -149,7 +149,9 @@ impl BankBrief {
     /// Skills by state and trials by verdict, such as `4 skills active, 2 waiting, 1 retired; 7 trials: 3 admitted, …`.
     fn counts(&self) -> String {
         let (skills, trials) = (self.skills, self.trials);
-        let mut words = counted(skills.active as u64, "skill") + " active";
+        // Where recorded episodes are shown, all that is active is one.
+        let what = if skills.episodes > 0 { "recorded episode" } else { "skill" };
+        let mut words = counted(skills.active as u64, what) + " active";
         let others = [
             (skills.unmeasured, "of them not measured"),
             (skills.waiting, "waiting"),
