@@ -79,6 +79,12 @@ const CHECKS: &[Check] = &[
         run: programs::mcp_client,
     },
     Check {
+        name: "python-package",
+        about: "compiles the Python package, which a build of the workspace leaves out",
+        is_external: IsExternal::Yes,
+        run: builds::python_package,
+    },
+    Check {
         name: "wheel",
         about: "builds the Python package, and tests it in a fresh virtual environment (minutes)",
         is_external: IsExternal::No,

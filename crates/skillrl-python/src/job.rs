@@ -102,8 +102,8 @@ pub(crate) fn models(
         match role {
             ModelRole::Target => *of_target = Some(client.extras()),
             ModelRole::Optimizer => *of_optimizer = Some(client.extras()),
-            // They are asked by the engine alone.
-            ModelRole::Judge | ModelRole::Teacher => {}
+            // Judge and teacher are asked by the engine alone.
+            _ => {}
         }
         Ok(engine.own(Arc::new(client)))
     };

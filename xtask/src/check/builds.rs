@@ -34,6 +34,11 @@ pub(super) fn no_features(sh: &Shell) -> anyhow::Result<()> {
     Ok(cmd!(sh, "cargo test --package skillrl --no-default-features --lib --quiet -- left_out").run()?)
 }
 
+/// The Python package, which a build of the workspace leaves out: it needs Python.
+pub(super) fn python_package(sh: &Shell) -> anyhow::Result<()> {
+    checked(sh, "skillrl-python", "extension")
+}
+
 /// Checks a library with these features alone; a warning is a failure.
 fn checked(sh: &Shell, package: &str, features: &str) -> anyhow::Result<()> {
     let told = cmd!(sh, "cargo check --package {package} --no-default-features --features={features}")
