@@ -6,6 +6,7 @@ mod bundle;
 mod export;
 #[cfg(feature = "import")]
 mod import;
+mod measurement;
 #[cfg(feature = "weights")]
 mod merge;
 mod replay;
@@ -16,6 +17,7 @@ pub use bundle::BundleError;
 pub use export::ExportError;
 #[cfg(feature = "import")]
 pub use import::ImportError;
+pub use measurement::MeasurementError;
 #[cfg(feature = "weights")]
 pub use merge::MergeError;
 pub use replay::ReplayError;
@@ -23,7 +25,6 @@ pub use replay::ReplayError;
 use crate::config::ConfigError;
 use crate::hint;
 use crate::identify::PathError;
-use crate::measurement::MeasurementError;
 use crate::not_a_skill::NotASkill;
 use skill_envs::folder::FolderError;
 use skill_envs::{EnvError, FaultKind, RolloutFault};

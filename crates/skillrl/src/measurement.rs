@@ -7,10 +7,7 @@
 pub mod bank;
 mod dir;
 
-pub use dir::{
-    MeasurementDir, MeasurementError, RUNS, check_replaced, identity, is_part_of, is_whole, measured_with,
-    write,
-};
+pub use dir::{MeasurementDir, RUNS, check_replaced, identity, is_part_of, is_whole, measured_with, write};
 
 use crate::config::LoadedConfig;
 use skill_envs::{Env, SkillSource, Split};

@@ -1,10 +1,10 @@
 //! A bank against none: the same items with its skills and without them.
 
-use super::{Measurement, MeasurementError, identity, is_whole};
+use super::{Measurement, identity, is_whole};
 use crate::call_cache::{CallCache, count_spent_on};
 use crate::config::{LoadedConfig, ModelRole, simulated_models};
 use crate::engine::Engine;
-use crate::error::Error;
+use crate::error::{Error, MeasurementError};
 use crate::{skills, trainer};
 use serde_json::{Value, json};
 use skill_bank::retrieve::Retrieval;

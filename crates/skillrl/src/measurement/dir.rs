@@ -11,7 +11,7 @@
 use crate::call_cache::count_spent_on;
 use crate::config::LoadedConfig;
 use crate::engine::Engine;
-use crate::error::Error;
+use crate::error::{Error, MeasurementError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skill_core::canonical::{canonical_hash, canonical_list_hash};
@@ -29,48 +29,7 @@ use skill_pipeline::run_dir::{JOURNAL_FILE, RESULTS_FILE, RunDir, SUMMARY_FILE, 
 use skill_pipeline::{PipelineError, RunReader};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
-
-/// Why a directory cannot keep a measurement.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MeasurementError {
-    /// It is that of a run, whose summary and journal would become those of the measurement.
-    #[error("{} is the directory of a run, which this would damage", path.display())]
-    OfARun {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// It holds something else.
-    #[error("{} holds {what}, which this would replace", path.display())]
-    Other {
-        /// The directory, or the file in it.
-        path: PathBuf,
-        /// What it holds.
-        what: String,
-    },
-    /// Its calls are gone.
-    #[error("{} is empty or not there, so what {} holds would be paid for again", journal.display(), path.display())]
-    LostCalls {
-        /// The directory.
-        path: PathBuf,
-        /// The journal.
-        journal: PathBuf,
-    },
-}
-
-impl MeasurementError {
-    /// What a person can do about it.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::OfARun { .. } => "name another directory with `--out`",
-            Self::Other { .. } => "name another directory with `--out`, or replace it with --force",
-            Self::LostCalls { .. } => {
-                "bring it back from a copy, name another directory, or measure again with --force"
-            }
-        }
-    }
-}
+use std::path::Path;
 
 /// The setting with how often each item is measured.
 pub const RUNS: &str = "eval.runs";
