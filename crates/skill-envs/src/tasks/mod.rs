@@ -43,6 +43,7 @@ mod image;
 pub(crate) mod load;
 mod preset;
 mod python_literal;
+mod reader;
 pub(crate) mod rollout;
 mod rubric;
 mod sample;
@@ -82,6 +83,7 @@ use async_trait::async_trait;
 use files::{FileAccess, Folder};
 use indexmap::IndexMap;
 use load::{Source, load_splits};
+use reader::TaskReader;
 use rollout::{Agenda, Attempt};
 use scorer::Scorer;
 use serde_json::{Map, Value, json};
@@ -93,7 +95,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use talk::Talk;
-use task::{Asked, SHOWN_FIELDS, Task, TaskReader};
+use task::{Asked, SHOWN_FIELDS, Task};
 
 /// The name of the built-in prompt.
 pub const ROLLOUT_PROMPT_NAME: &str = "rollout_tasks";
