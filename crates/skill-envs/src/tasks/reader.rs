@@ -1,17 +1,19 @@
 //! How a record becomes an item and its task.
 
-use super::answers::{answers_of, is_blank_answer, labels_in, not_a_number, texts_of};
-use super::choices::{choices_of, choices_of_columns, columns, index_in};
-use super::config::{FieldNames, ScorerConfig};
+use super::answers::{is_blank_answer, texts_of};
+use super::choices::{choices_of, choices_of_columns, columns};
+use super::config::FieldNames;
 use super::files::Folder;
 use super::python_literal::structured;
+use super::scorers::Scorer;
+use super::scorers::choice::right_choice;
 use super::task::{
     ANSWER_FIELDS, CHOICE_FIELDS, ID_FIELDS, Image, TYPE_FIELDS, Task, Variables, given, leads_into, value_at,
 };
 use crate::data::{Missing, Record, field_names};
 use crate::error::EnvError;
 use crate::item::Item;
-use crate::score::{Choice, Rule, named_choice, parse_reference, pattern, shuffled_choices};
+use crate::score::{Rule, shuffled_choices};
 use crate::value_kind::kind_of;
 use crate::within::within;
 use serde_json::{Map, Value};
@@ -22,7 +24,7 @@ use std::sync::Arc;
 /// How records become tasks.
 pub(super) struct TaskReader<'a> {
     pub(super) fields: &'a FieldNames,
-    pub(super) scorer: &'a ScorerConfig,
+    pub(super) scorer: &'a Scorer,
     pub(super) image_dir: &'a Path,
     pub(super) choice_seed: Option<u64>,
     /// From which number right answers count the choices, where all of them are such numbers.
@@ -62,18 +64,6 @@ impl TaskReader<'_> {
             // Whether any record has the field that a setting names is known when all are read.
             Ok(None) | Err(_) => true,
         }
-    }
-
-    /// True if a record without an answer cannot be scored.
-    pub(super) fn needs_answers(&self) -> bool {
-        let is_free = matches!(
-            self.scorer,
-            ScorerConfig::Regex { pattern: Some(_) }
-                | ScorerConfig::Rules { .. }
-                | ScorerConfig::Rubric(_)
-                | ScorerConfig::Command(_)
-        );
-        !is_free
     }
 
     /// The error of a record without the field of the right answer that a setting names.
@@ -126,7 +116,7 @@ impl TaskReader<'_> {
             changed.insert("context".to_owned(), Value::String(context));
         }
         let reference = match self.reference(record) {
-            Err(_) if !self.needs_answers() => None,
+            Err(_) if self.scorer.expects().is_none() => None,
             found => found?,
         };
         if let Some((_, value)) = reference {
@@ -135,81 +125,17 @@ impl TaskReader<'_> {
         if let Some(shown) = self.read_choices(&mut task, &id, fields, reference)? {
             changed.insert("choices".to_owned(), shown);
         }
-        self.read_reference(&mut task, reference)?;
+        match (reference, self.scorer.expects()) {
+            (Some((name, value)), _) => self.scorer.read_reference(&mut task, name, value)?,
+            (None, Some(what)) => {
+                let name = self.fields.answer.as_deref().unwrap_or("answers");
+                let scorer = self.scorer.name();
+                return Err(format!("has no answer; the scorer `{scorer}` needs `{name}`, {what}"));
+            }
+            (None, None) => {}
+        }
         task.variables = Variables::Fields(changed);
         Ok((id, task_type, task))
-    }
-
-    /// Reads what is right in the shape that the scorer needs.
-    fn read_reference(&self, task: &mut Task, reference: Option<(&str, &Value)>) -> Result<(), String> {
-        let expected = |what: &str| {
-            let name = self.fields.answer.as_deref().unwrap_or("answers");
-            format!("has no answer; the scorer `{}` needs `{name}`, {what}", self.scorer.as_str())
-        };
-        match self.scorer {
-            ScorerConfig::Exact { .. }
-            | ScorerConfig::EmF1
-            | ScorerConfig::Contains
-            | ScorerConfig::LabelSet
-            | ScorerConfig::Anls { .. }
-            | ScorerConfig::OfficeQa
-            | ScorerConfig::Regex { pattern: None }
-            | ScorerConfig::Numeric(_) => {
-                let (name, value) = reference.ok_or_else(|| expected("a text or a list of texts"))?;
-                task.answers = match self.scorer {
-                    ScorerConfig::LabelSet => labels_in(name, value)?,
-                    _ => answers_of(name, value)?,
-                };
-                if task.answers.is_empty() {
-                    return Err(format!("has no answer; `{name}` must hold at least one"));
-                }
-                if task.answers.iter().any(|answer| answer.trim().is_empty()) {
-                    return Err(format!("has a blank answer in `{name}`; leave it out"));
-                }
-                match self.scorer {
-                    ScorerConfig::Numeric(_) => {
-                        let not_one = task.answers.iter().find(|text| parse_reference(text).is_none());
-                        task.fault = not_one.map(|text| not_a_number(name, text));
-                    }
-                    ScorerConfig::Regex { .. } => {
-                        let patterns = task.answers.iter().map(|text| {
-                            pattern(text).map_err(|fault| {
-                                format!("`{name}` is not a regular expression: `{text}`: {fault}")
-                            })
-                        });
-                        task.patterns = patterns.collect::<Result<_, _>>()?;
-                    }
-                    _ => {}
-                }
-            }
-            ScorerConfig::JsonFields { .. } => {
-                let (name, value) = reference.ok_or_else(|| expected("an object"))?;
-                let object = match value {
-                    Value::String(text) => structured(text),
-                    other => Some(other.clone()),
-                };
-                let Some(object @ Value::Object(_)) = object else {
-                    return Err(format!(
-                        "`{name}` is {}; expected an object, or JSON text of one",
-                        kind_of(value)
-                    ));
-                };
-                task.answers = vec![object.to_string()];
-                task.reference = object;
-            }
-            ScorerConfig::Choice { .. } => {}
-            ScorerConfig::Regex { pattern: Some(_) }
-            | ScorerConfig::Rules { .. }
-            | ScorerConfig::Rubric(_)
-            | ScorerConfig::Command(_) => {
-                // A reference of any shape may be there; what can be said as text helps those who read it.
-                if let Some((name, value)) = reference {
-                    task.answers = answers_of(name, value).unwrap_or_else(|_| vec![value.to_string()]);
-                    task.answers.retain(|answer| !answer.trim().is_empty());
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Reads the choices, where there are any, and returns them as the template shows them.
@@ -220,71 +146,26 @@ impl TaskReader<'_> {
         fields: &Map<String, Value>,
         reference: Option<(&str, &Value)>,
     ) -> Result<Option<Value>, String> {
-        let is_choice = matches!(self.scorer, ScorerConfig::Choice { .. });
+        let is_choice = self.scorer.choice_by().is_some();
         if !is_choice && self.fields.choices.is_none() {
             return Ok(None);
         }
-        let columns = self.fields.choices.as_deref().and_then(|name| columns(fields, name));
-        let mut labels_of_columns: Vec<(&str, String)> = Vec::new();
-        match &columns {
-            Some(columns) => {
-                task.choices = choices_of_columns(fields, columns)?;
-                labels_of_columns = columns
-                    .iter()
-                    .enumerate()
-                    .map(|(index, name)| (*name, Choice::label_at(index)))
-                    .collect();
-            }
+        let asked = self.fields.choices.as_deref();
+        let columns = asked.and_then(|name| columns(fields, name));
+        task.choices = match &columns {
+            Some(columns) => choices_of_columns(fields, columns)?,
             None => {
-                let Some((name, value)) =
-                    find(fields, self.fields.choices.as_deref(), &CHOICE_FIELDS, "choices_field")?
-                else {
-                    return Err(
-                        "has no choices; the scorer `choice` needs `choices`, a list of texts".to_owned()
-                    );
-                };
-                task.choices = choices_of(name, value)?;
+                let (name, value) = find(fields, asked, &CHOICE_FIELDS, "choices_field")?
+                    .ok_or("has no choices; the scorer `choice` needs `choices`, a list of texts")?;
+                choices_of(name, value)?
             }
-        }
+        };
         if is_choice {
-            let expected = "the label or the text of the right choice";
-            let Some((answer_name, answer)) = reference else {
-                return Err(format!("has no answer; the scorer `choice` needs {expected}"));
-            };
-            let named = |text: &str| {
-                let label = labels_of_columns.iter().find(|(name, _)| *name == text.trim());
-                let by_column = label
-                    .and_then(|(_, label)| task.choices.iter().position(|choice| choice.label == *label));
-                by_column.or_else(|| named_choice(text, &task.choices))
-            };
-            let counted = self.first_choice.and_then(|first| {
-                let index = usize::try_from(index_in(answer)?.checked_sub(first)?).ok()?;
-                let label = Choice::label_at(index);
-                match labels_of_columns.is_empty() {
-                    true => (index < task.choices.len()).then_some(index),
-                    // An empty column is no choice, and is counted all the same.
-                    false => task.choices.iter().position(|choice| choice.label == label),
-                }
-            });
-            let correct = match answer {
-                Value::String(text) => named(text),
-                Value::Number(number) => named(&number.to_string()),
-                Value::Array(values) => match values.as_slice() {
-                    [Value::String(text)] => named(text),
-                    _ => None,
-                },
-                Value::Object(fields) => ["label", "text"]
-                    .iter()
-                    .find_map(|name| fields.get(*name).and_then(Value::as_str).and_then(named)),
-                Value::Null | Value::Bool(_) => None,
-            };
-            task.correct = counted.or(correct).ok_or_else(|| {
-                let labels: Vec<&str> = task.choices.iter().map(|choice| choice.label.as_str()).collect();
-                format!(
-                    "`{answer_name}` is {answer}, which is none of the choices; expected {expected} ({})",
-                    labels.join(", ")
-                )
+            let answer = reference.ok_or_else(|| {
+                let expected = self.scorer.expects().unwrap_or_default();
+                format!("has no answer; the scorer `choice` needs {expected}")
             })?;
+            task.correct = right_choice(answer, &task.choices, columns.as_deref(), self.first_choice)?;
         }
         if let Some(seed) = self.choice_seed {
             (task.choices, task.correct) = shuffled_choices(&task.choices, task.correct, seed, id.as_str());

@@ -16,12 +16,17 @@
 //! What it scores was written by a model, and may be code that it runs: of the environment it sees what every program
 //! needs and what the configuration names, and so no key of a model by accident.
 
-use super::config::CommandConfig;
+use super::{Answer, AskingScorer, References, Scored, ScorerSpec, TaskScorer, Verdict, wrong};
+use crate::error::EnvError;
 use crate::score::Score;
-use serde_json::{Value, json};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use skill_llm::process::{self, Daemons, Ending, Passed, Run};
-use std::path::Path;
+use skill_llm::{CallCtx, ChatModel, LlmError, Secrets};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -38,8 +43,37 @@ const MAX_HASHED_BYTES: u64 = 16 << 20;
 /// Programs at work at the same time for each core.
 const PROGRAMS_PER_CORE: usize = 2;
 
+/// Nothing is known of a reply without the program.
+pub(super) const SPEC: ScorerSpec = ScorerSpec {
+    keys: &["command", "command_timeout_s", "sandbox", "pass_env"],
+    needs: &["command"],
+    ..ScorerSpec::new(References::Texts, &[], "A program grades the answer.")
+};
+
+/// A program that scores.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandConfig {
+    /// The program and its arguments; no shell reads them.
+    pub command: Vec<String>,
+    /// Where it is started.
+    pub dir: PathBuf,
+    /// Names of environment variables that it gets besides [`skill_llm::process::BASE_VARIABLES`].
+    ///
+    /// What it scores was written by a model, and may be code that it runs, so no key reaches it unnamed.
+    pub pass_env: Vec<String>,
+    /// How long one answer may take.
+    pub timeout: Duration,
+    /// Whether it runs in the sandbox, where it reads its directory and nothing else of the user.
+    #[serde(default)]
+    pub sandbox: bool,
+    /// The secrets of the run, which are taken out of everything that the program prints.
+    #[serde(skip)]
+    pub secrets: Secrets,
+}
+
 /// A program that scores answers.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Program {
     config: CommandConfig,
     passed: Passed,
@@ -50,15 +84,13 @@ pub(super) struct Program {
 }
 
 /// What a program says of an answer.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct ProgramScore {
-    pub(super) score: Score,
-    pub(super) reason: String,
+struct ProgramScore {
+    score: Score,
+    reason: String,
 }
 
 /// Why there is no score.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ProgramFault {
+enum ProgramFault {
     /// The caller gave up.
     Cancelled,
     /// The program did not do what it should.
@@ -66,28 +98,28 @@ pub(super) enum ProgramFault {
 }
 
 impl Program {
-    pub(super) fn new(config: CommandConfig) -> Result<Self, String> {
+    pub(super) fn new(config: CommandConfig) -> Result<Self, EnvError> {
         let blank = config.command.first().is_none_or(|program| program.trim().is_empty());
         if blank {
-            return Err("`command` is empty; expected a program and its arguments".to_owned());
+            return Err(wrong("`command` is empty; expected a program and its arguments"));
         }
         if config.timeout.is_zero() {
-            return Err("`command_timeout_s` is 0; expected at least 1".to_owned());
+            return Err(wrong("`command_timeout_s` is 0; expected at least 1"));
         }
-        process::check_passed(&config.pass_env)?;
+        process::check_passed(&config.pass_env).map_err(wrong)?;
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
         let passed = Passed::new(&config.pass_env);
         passed.tell(&config.secrets);
         #[cfg(feature = "sandbox")]
         let sandbox = match config.sandbox {
             false => None,
-            true => Some(crate::sandboxed::open(&skill_sandbox::Choice::Auto)?),
+            true => Some(crate::sandboxed::open(&skill_sandbox::Choice::Auto).map_err(wrong)?),
         };
         #[cfg(not(feature = "sandbox"))]
         if config.sandbox {
-            return Err(
-                "the scorer is to run in the sandbox, which this build lacks (feature `sandbox`)".to_owned()
-            );
+            return Err(wrong(
+                "the scorer is to run in the sandbox, which this build lacks (feature `sandbox`)",
+            ));
         }
         Ok(Self {
             config,
@@ -98,25 +130,8 @@ impl Program {
         })
     }
 
-    /// What decides a score: the words, and the contents of the files among them that lie beside the configuration.
-    pub(super) fn settings(&self) -> Value {
-        let files: serde_json::Map<String, Value> = self
-            .config
-            .command
-            .iter()
-            .filter(|word| Path::new(word).is_relative())
-            .filter_map(|word| Some((word.clone(), hash(&self.config.dir.join(word))?)))
-            .map(|(word, hash)| (word, Value::String(hash)))
-            .collect();
-        let mut settings = json!({ "command": self.config.command, "files": files });
-        if let (true, Some(fields)) = (self.config.sandbox, settings.as_object_mut()) {
-            fields.insert("sandbox".to_owned(), Value::Bool(true));
-        }
-        settings
-    }
-
     /// Asks for the score of one answer.
-    pub(super) async fn score(
+    async fn score_of(
         &self,
         input: &Value,
         cancel: &CancellationToken,
@@ -235,6 +250,65 @@ impl Program {
     /// The command on one line.
     fn shown(&self) -> String {
         self.config.command.join(" ")
+    }
+}
+
+impl TaskScorer for Program {
+    fn score(&self, _: &Answer<'_>) -> Scored<'_> {
+        Scored::Asks(self)
+    }
+
+    /// The words, and the contents of the files among them that lie beside the configuration.
+    fn own_settings(&self) -> Option<Map<String, Value>> {
+        let words = self.config.command.iter().filter(|word| Path::new(word).is_relative());
+        let files: Map<String, Value> = words
+            .filter_map(|word| Some((word.clone(), Value::String(hash(&self.config.dir.join(word))?))))
+            .collect();
+        let settings = [
+            ("command", Some(json!(self.config.command))),
+            ("files", Some(Value::Object(files))),
+            ("sandbox", self.config.sandbox.then_some(Value::Bool(true))),
+        ];
+        Some(settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
+    }
+
+    fn expects(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+#[async_trait]
+impl AskingScorer for Program {
+    async fn ask(
+        &self,
+        answer: &Answer<'_>,
+        _: Option<&dyn ChatModel>,
+        call: &CallCtx,
+    ) -> Result<Verdict, EnvError> {
+        let id = &answer.task.item.id;
+        let input = json!({
+            "version": PROTOCOL_VERSION,
+            "id": id,
+            "item": answer.task.item.data,
+            "answer": answer.text,
+            "reply": answer.reply.text,
+            "references": answer.task.answers,
+        });
+        let scored = self.score_of(&input, &call.cancel).await.map_err(|fault| match fault {
+            ProgramFault::Cancelled => EnvError::Model(LlmError::Cancelled),
+            ProgramFault::Failed(message) => EnvError::Broken { item: id.clone(), message },
+        })?;
+        let ProgramScore { score, reason } = scored;
+        Ok(match reason.is_empty() {
+            true => {
+                let reason = format!("the scorer gave {} for {}", score.hard, answer.quoted());
+                Verdict { score, reason, extras: Map::new() }
+            }
+            false => {
+                let extras = Map::from_iter([("scorer_reason".to_owned(), Value::from(reason.clone()))]);
+                Verdict { score, reason, extras }
+            }
+        })
     }
 }
 

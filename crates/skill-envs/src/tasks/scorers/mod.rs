@@ -1,0 +1,535 @@
+//! The scorers by their names: from an answer to a score with a reason.
+//!
+//! A scorer is a file here with its [`ScorerSpec`] and its [`TaskScorer`], and in this file its name, the row of its
+//! name, its settings and how it is made of them. Nothing outside of this folder asks which scorer it has.
+
+mod anls;
+pub(in crate::tasks) mod choice;
+pub mod command;
+mod contains;
+mod em_f1;
+mod exact;
+mod json_fields;
+mod label_set;
+mod numeric;
+mod office_qa;
+mod regex;
+mod rubric;
+mod rules;
+
+pub use anls::DEFAULT_ANLS_THRESHOLD;
+pub use command::CommandConfig;
+pub use rubric::{JUDGE_PROMPT, JUDGE_PROMPT_NAME, RubricConfig};
+pub(crate) use rubric::{JudgedAnswer, Rubric};
+
+use super::answers::answers_of;
+use super::task::{Asked, Task};
+use crate::answerable::ReplyForm;
+use crate::error::EnvError;
+use crate::score::{ChoiceBy, NumericOptions, Rule, Score};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use skill_core::named_enum;
+use skill_llm::{CallCtx, ChatModel, ChatReply};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// How many characters of an answer are in a reason.
+const MAX_REPLY_CHARACTERS: usize = 80;
+/// How many characters of a reference are in a reason.
+const MAX_ANSWER_CHARACTERS: usize = 60;
+/// How many references, fields or broken rules are in a reason.
+const MAX_ANSWERS: usize = 3;
+
+named_enum! {
+    /// How an answer is scored.
+    pub enum ScorerKind {
+        /// Exact match and F1 as SQuAD has them.
+        EmF1 = "em_f1",
+        /// A reference stands in the answer.
+        Contains = "contains",
+        /// Equality.
+        Exact = "exact",
+        /// Several labels, all of which belong.
+        LabelSet = "label_set",
+        /// Which choice is named.
+        Choice = "choice",
+        /// Numbers.
+        Numeric = "numeric",
+        /// Similarity of texts.
+        Anls = "anls",
+        /// A pattern is found.
+        Regex = "regex",
+        /// Fields of a JSON object.
+        JsonFields = "json_fields",
+        /// Rules.
+        Rules = "rules",
+        /// A judge with a rubric.
+        Rubric = "rubric",
+        /// A program.
+        Command = "command",
+        /// As SkillOpt scores OfficeQA.
+        OfficeQa = "officeqa",
+    }
+}
+
+impl ScorerKind {
+    /// The facts about the scorer of this name.
+    pub fn spec(self) -> &'static ScorerSpec {
+        match self {
+            Self::EmF1 => &em_f1::SPEC,
+            Self::Contains => &contains::SPEC,
+            Self::Exact => &exact::SPEC,
+            Self::LabelSet => &label_set::SPEC,
+            Self::Choice => &choice::SPEC,
+            Self::Numeric => &numeric::SPEC,
+            Self::Anls => &anls::SPEC,
+            Self::Regex => &regex::SPEC,
+            Self::JsonFields => &json_fields::SPEC,
+            Self::Rules => &rules::SPEC,
+            Self::Rubric => &rubric::SPEC,
+            Self::Command => &command::SPEC,
+            Self::OfficeQa => &office_qa::SPEC,
+        }
+    }
+}
+
+/// How an answer is scored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum ScorerConfig {
+    /// Equality, see [`crate::score::exact`].
+    Exact {
+        /// Whether case does not count.
+        ignore_case: bool,
+    },
+    /// SQuAD's exact match and F1, see [`crate::score::em_f1`].
+    EmF1,
+    /// Whether a reference is in the answer, see [`crate::score::contains`].
+    Contains,
+    /// Which labels are named, all of which belong, see [`crate::score::label_set`].
+    LabelSet,
+    /// Which choice is named, see [`crate::score::choice`].
+    Choice {
+        /// By what.
+        by: ChoiceBy,
+    },
+    /// Numbers, see [`crate::score::numeric`].
+    Numeric(NumericOptions),
+    /// Similarity of texts, see [`crate::score::anls`].
+    Anls {
+        /// The normalized distance from which an answer is worth nothing.
+        threshold: f64,
+    },
+    /// Whether a pattern is found in the answer.
+    Regex {
+        /// The pattern; `None` takes the references as patterns.
+        pattern: Option<String>,
+    },
+    /// Fields of a JSON object, see [`crate::score::json_fields`].
+    JsonFields {
+        /// The fields; empty for all that the reference has.
+        fields: Vec<String>,
+        /// The greatest difference of numbers.
+        tolerance: f64,
+        /// Whether case does not count.
+        ignore_case: bool,
+    },
+    /// Rules, see [`crate::score::Rule::parse`]; an item may have further ones.
+    Rules {
+        /// The rules of all items.
+        rules: Vec<Value>,
+    },
+    /// A judge model with a rubric.
+    Rubric(RubricConfig),
+    /// A program.
+    Command(CommandConfig),
+    /// As SkillOpt scores OfficeQA, see [`crate::score::office_qa`].
+    OfficeQa,
+}
+
+impl ScorerConfig {
+    /// The scorer's name.
+    pub fn kind(&self) -> ScorerKind {
+        match self {
+            Self::Exact { .. } => ScorerKind::Exact,
+            Self::EmF1 => ScorerKind::EmF1,
+            Self::Contains => ScorerKind::Contains,
+            Self::LabelSet => ScorerKind::LabelSet,
+            Self::Choice { .. } => ScorerKind::Choice,
+            Self::Numeric(_) => ScorerKind::Numeric,
+            Self::Anls { .. } => ScorerKind::Anls,
+            Self::Regex { .. } => ScorerKind::Regex,
+            Self::JsonFields { .. } => ScorerKind::JsonFields,
+            Self::Rules { .. } => ScorerKind::Rules,
+            Self::Rubric(_) => ScorerKind::Rubric,
+            Self::Command(_) => ScorerKind::Command,
+            Self::OfficeQa => ScorerKind::OfficeQa,
+        }
+    }
+
+    /// The name in the configuration.
+    pub fn as_str(&self) -> &'static str {
+        self.kind().as_str()
+    }
+}
+
+/// The facts about a scorer that hold however it is set.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ScorerSpec {
+    /// The settings that it looks at, of those that not all scorers do.
+    pub keys: &'static [&'static str],
+    /// Settings of which it needs one.
+    pub needs: &'static [&'static str],
+    /// What it compares, for a person who chooses; `None` if it is not one of the usual ones.
+    pub summary: Option<&'static str>,
+    /// True if it asks a judge.
+    pub is_judged: bool,
+    references: References,
+    /// The forms in which a right answer has to score 1, as far as that is known without a model and a program; in a
+    /// sentence it has to where the whole reply is the answer.
+    forms: &'static [ReplyForm],
+    /// What it rewards, as a sentence.
+    reward: &'static str,
+}
+
+impl ScorerSpec {
+    const fn new(references: References, forms: &'static [ReplyForm], reward: &'static str) -> Self {
+        Self { keys: &[], needs: &[], summary: None, is_judged: false, references, forms, reward }
+    }
+}
+
+/// A right answer has to score 1 in every form.
+const ANY_FORM: &[ReplyForm] = &[ReplyForm::Requested, ReplyForm::Bold, ReplyForm::Sentence];
+/// A right answer has to score 1 if nothing is said besides.
+const ALONE: &[ReplyForm] = &[ReplyForm::Requested, ReplyForm::Bold];
+
+/// What the references of an item are to a scorer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum References {
+    /// Texts, of which an answer has to repeat one word for word.
+    Words,
+    /// Texts that are compared in some other way.
+    Texts,
+    /// The parts of one answer.
+    Parts,
+    /// Values that are not compared as texts.
+    Values,
+    /// No answers: a reply that repeats one is not right.
+    NoAnswers,
+}
+
+/// What an answer is worth, and why.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Verdict {
+    pub(crate) score: Score,
+    /// Why the answer is not right, as a sentence without its period.
+    pub(crate) reason: String,
+    /// What only this scorer knows.
+    pub(crate) extras: Map<String, Value>,
+}
+
+/// What is scored.
+pub(crate) struct Answer<'a> {
+    pub(crate) task: Asked<'a>,
+    /// What was extracted.
+    pub(crate) text: &'a str,
+    /// The reply without what the model thought, where the answer is its last line for want of anything better.
+    pub(crate) whole: Option<&'a str>,
+    /// What the answer is called in a reason: `reply` or `answer`.
+    pub(crate) noun: &'a str,
+    pub(crate) reply: &'a ChatReply,
+    /// What the agent was asked.
+    pub(crate) asked: &'a str,
+}
+
+impl Answer<'_> {
+    /// The answer as a reason quotes it.
+    fn quoted(&self) -> String {
+        quoted(self.text, MAX_REPLY_CHARACTERS)
+    }
+
+    /// The verdict on an answer that was compared with the references.
+    fn compared(&self, score: Score) -> Verdict {
+        let (answer, expected) = (self.quoted(), shown_references(&self.task.answers));
+        let reason = format!("the {} {answer} matches no reference answer; expected {expected}", self.noun);
+        Verdict { score, reason, extras: Map::new() }
+    }
+}
+
+/// A score, or who knows it.
+pub(crate) enum Scored<'a> {
+    /// The verdict.
+    Known(Verdict),
+    /// A judge or a program.
+    Asks(&'a dyn AskingScorer),
+}
+
+/// A scorer that is ready, with what it needs.
+pub(crate) trait TaskScorer: std::fmt::Debug + Send + Sync {
+    /// Scores an answer that is not empty.
+    fn score(&self, answer: &Answer<'_>) -> Scored<'_>;
+
+    /// What decides a score, where that is not what was configured.
+    fn own_settings(&self) -> Option<Map<String, Value>> {
+        None
+    }
+
+    /// What it rewards, where that depends on its settings.
+    fn own_reward(&self) -> Option<String> {
+        None
+    }
+
+    /// What the field of the right answer has to hold; `None` if items can be scored without one.
+    fn expects(&self) -> Option<&'static str> {
+        Some("a text or a list of texts")
+    }
+
+    /// Reads the field of the right answer, of this name, into the task.
+    fn read_reference(&self, task: &mut Task, name: &str, value: &Value) -> Result<(), String> {
+        task.answers = match self.expects() {
+            Some(_) => not_blank(name, answers_of(name, value)?)?,
+            None => any_texts(name, value),
+        };
+        Ok(())
+    }
+
+    /// Why an item cannot be scored, if the agent is offered tools or not.
+    fn fault(&self, _task: &Task, _offers_tools: bool) -> Option<&'static str> {
+        None
+    }
+
+    /// By what an answer names a choice; `None` if there are no choices.
+    fn choice_by(&self) -> Option<ChoiceBy> {
+        None
+    }
+
+    /// What a right answer looks like, for those who read trajectories.
+    fn reference_text(&self, task: &Task) -> String {
+        reference_text(task, &[])
+    }
+
+    /// Members of an object that an answer has to have.
+    fn members(&self, _tasks: &[Asked<'_>]) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The answer with the marks that models write around it, where these are not asterisks.
+    fn marked(&self, _answer: &str) -> Option<String> {
+        None
+    }
+}
+
+/// A scorer that asks a judge or a program.
+#[async_trait]
+pub(crate) trait AskingScorer: Send + Sync {
+    /// Scores an answer that is not empty.
+    ///
+    /// # Errors
+    ///
+    /// A judge that cannot be asked, or a program that gives no score: never a score of 0.
+    async fn ask(
+        &self,
+        answer: &Answer<'_>,
+        judge: Option<&dyn ChatModel>,
+        call: &CallCtx,
+    ) -> Result<Verdict, EnvError>;
+}
+
+/// A scorer that is ready, with its configuration.
+#[derive(Debug, Clone)]
+pub(crate) struct Scorer {
+    config: ScorerConfig,
+    ready: Arc<dyn TaskScorer>,
+}
+
+impl std::ops::Deref for Scorer {
+    type Target = dyn TaskScorer;
+
+    fn deref(&self) -> &Self::Target {
+        self.ready.as_ref()
+    }
+}
+
+impl Scorer {
+    /// Prepares a scorer.
+    ///
+    /// # Errors
+    ///
+    /// Settings that cannot be: a pattern that is none, a rule that is none, numbers out of range.
+    pub(crate) fn new(config: ScorerConfig) -> Result<Self, EnvError> {
+        let ready: Arc<dyn TaskScorer> = match config.clone() {
+            ScorerConfig::EmF1 => Arc::new(em_f1::EmF1),
+            ScorerConfig::Contains => Arc::new(contains::Contains),
+            ScorerConfig::Exact { ignore_case } => Arc::new(exact::Exact { ignore_case }),
+            ScorerConfig::LabelSet => Arc::new(label_set::LabelSet),
+            ScorerConfig::Choice { by } => Arc::new(choice::ByChoice { by }),
+            ScorerConfig::Numeric(options) => Arc::new(numeric::Numeric::new(options)?),
+            ScorerConfig::Anls { threshold } => Arc::new(anls::Anls::new(threshold)?),
+            ScorerConfig::Regex { pattern } => Arc::new(regex::ByPattern::new(pattern.as_deref())?),
+            ScorerConfig::JsonFields { fields, tolerance, ignore_case } => {
+                Arc::new(json_fields::JsonFields::new(fields, tolerance, ignore_case)?)
+            }
+            ScorerConfig::Rules { rules } => Arc::new(rules::Rules::new(&rules)?),
+            ScorerConfig::Rubric(rubric) => Arc::new(Rubric::new(rubric)?),
+            ScorerConfig::Command(command) => Arc::new(command::Program::new(command)?),
+            ScorerConfig::OfficeQa => Arc::new(office_qa::OfficeQa),
+        };
+        Ok(Self { config, ready })
+    }
+
+    /// The name in the configuration.
+    pub(crate) fn name(&self) -> &'static str {
+        self.config.as_str()
+    }
+
+    pub(crate) fn spec(&self) -> &'static ScorerSpec {
+        self.config.kind().spec()
+    }
+
+    /// What decides a score.
+    pub(crate) fn settings(&self) -> Value {
+        match self.ready.own_settings() {
+            Some(mut settings) => {
+                settings.insert("kind".to_owned(), Value::from(self.name()));
+                Value::Object(settings)
+            }
+            None => serde_json::to_value(&self.config).expect("texts and numbers are values of JSON"),
+        }
+    }
+
+    /// What it rewards, as a sentence.
+    pub(crate) fn reward(&self) -> String {
+        self.ready.own_reward().unwrap_or_else(|| self.spec().reward.to_owned())
+    }
+
+    /// Scores an answer that is not empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`AskingScorer::ask`].
+    pub(crate) async fn verdict(
+        &self,
+        answer: &Answer<'_>,
+        judge: Option<&dyn ChatModel>,
+        call: &CallCtx,
+    ) -> Result<Verdict, EnvError> {
+        match self.ready.score(answer) {
+            Scored::Known(verdict) => Ok(verdict),
+            Scored::Asks(scorer) => scorer.ask(answer, judge, call).await,
+        }
+    }
+
+    /// True if the answer is known to be right without a model and a program.
+    pub(crate) fn accepts(&self, answer: &Answer<'_>) -> bool {
+        match self.ready.score(answer) {
+            Scored::Known(verdict) => verdict.score.hard >= 1.0,
+            Scored::Asks(_) => false,
+        }
+    }
+
+    /// True if right answers in this form have to score 1; `is_whole` if the whole reply is the answer.
+    pub(crate) fn has_to_accept(&self, form: ReplyForm, is_whole: bool) -> bool {
+        self.spec().forms.contains(&form) && (is_whole || form != ReplyForm::Sentence)
+    }
+
+    /// True if an answer has to repeat a reference word for word.
+    pub(crate) fn compares_words(&self) -> bool {
+        self.spec().references == References::Words
+    }
+
+    /// The labels of an item; `None` if its references are no texts that it could share with others.
+    pub(crate) fn labels<'a>(&self, task: &'a Task) -> Option<&'a [String]> {
+        match (self.spec().references, task.answers.as_slice()) {
+            (References::Parts, labels) | (References::Words | References::Texts, labels @ [_]) => {
+                Some(labels)
+            }
+            // Numbers and fields are compared otherwise, and patterns and rules with no text.
+            (References::Words | References::Texts | References::Values | References::NoAnswers, _) => None,
+        }
+    }
+
+    /// The answer that replies are compared with, where it is one text.
+    pub(crate) fn label(&self, task: &Task) -> Option<String> {
+        self.labels(task).filter(|_| self.spec().references != References::Parts)?.first().cloned()
+    }
+
+    /// The answers that are right, where they are known.
+    pub(crate) fn right_answers<'a>(&self, task: &'a Task) -> Cow<'a, [String]> {
+        match self.spec().references {
+            References::Parts => Cow::Owned(vec![task.answers.join(", ")]),
+            References::Words | References::Texts | References::Values | References::NoAnswers => {
+                Cow::Borrowed(&task.answers)
+            }
+        }
+    }
+
+    /// The first answer that is right; `None` as well if references are no answers.
+    pub(crate) fn right_answer(&self, task: &Task) -> Option<String> {
+        let answers = self.right_answers(task);
+        answers.first().filter(|_| self.spec().references != References::NoAnswers).cloned()
+    }
+}
+
+/// References, at least one and none of them blank.
+fn not_blank(name: &str, answers: Vec<String>) -> Result<Vec<String>, String> {
+    if answers.is_empty() {
+        return Err(format!("has no answer; `{name}` must hold at least one"));
+    }
+    match answers.iter().any(|answer| answer.trim().is_empty()) {
+        true => Err(format!("has a blank answer in `{name}`; leave it out")),
+        false => Ok(answers),
+    }
+}
+
+/// References of any shape: what can be said as text helps those who read it.
+fn any_texts(name: &str, value: &Value) -> Vec<String> {
+    let mut answers = answers_of(name, value).unwrap_or_else(|_| vec![value.to_string()]);
+    answers.retain(|answer| !answer.trim().is_empty());
+    answers
+}
+
+/// The references of a task, and the rules for all items and for this one.
+fn reference_text(task: &Task, rules: &[Rule]) -> String {
+    let rules: Vec<String> = rules.iter().chain(&task.rules).map(|rule| rule.source().to_string()).collect();
+    let mut parts = task.answers.clone();
+    if !rules.is_empty() {
+        parts.push(format!("rules: {}", rules.join(", ")));
+    }
+    parts.join(" | ")
+}
+
+fn wrong(message: impl Into<String>) -> EnvError {
+    EnvError::Configuration { message: message.into() }
+}
+
+/// Whether the number can be a tolerance; what is not a number is none.
+fn is_tolerance(number: f64) -> bool {
+    number >= 0.0
+}
+
+pub(crate) fn shown_references(references: &[String]) -> String {
+    let shown: Vec<String> =
+        references.iter().take(MAX_ANSWERS).map(|text| quoted(text, MAX_ANSWER_CHARACTERS)).collect();
+    let mut shown = shown.join(" or ");
+    if references.len() > MAX_ANSWERS {
+        shown.push_str(&format!(" or one of {} more", references.len() - MAX_ANSWERS));
+    }
+    shown
+}
+
+/// A text on one line in quotation marks, cut to this many characters.
+pub(crate) fn quoted(text: &str, max_characters: usize) -> String {
+    format!("{:?}", cut(text, max_characters))
+}
+
+fn cut(text: &str, max_characters: usize) -> String {
+    let mut shown: String = text.chars().take(max_characters).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}
