@@ -220,13 +220,10 @@ fn is_accepted(task: Asked<'_>, agenda: &Agenda, form: ReplyForm) -> bool {
 
 /// A reply with this answer in this form.
 fn reply_in(agenda: &Agenda, answer: &str, form: ReplyForm) -> Option<String> {
-    let in_bold = || match (agenda.scorer.marked(answer), agenda.extractor.extraction()) {
-        (Some(marked), _) => marked,
-        (None, Extraction::Json { .. }) => answer.to_owned(),
-        (
-            None,
-            Extraction::Whole | Extraction::LastTag { .. } | Extraction::LastLine | Extraction::Regex { .. },
-        ) => format!("**{}**", answer.trim()),
+    let in_bold = || match agenda.scorer.marked(answer) {
+        Some(marked) => marked,
+        None if matches!(agenda.extractor.extraction(), Extraction::Json { .. }) => answer.to_owned(),
+        None => format!("**{}**", answer.trim()),
     };
     match form {
         ReplyForm::Requested => agenda.extractor.reply_with(answer),

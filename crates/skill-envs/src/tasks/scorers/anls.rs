@@ -1,8 +1,7 @@
 //! Similarity of texts.
 
-use super::{Answer, References, Scored, ScorerSpec, TaskScorer, wrong};
+use super::{Answer, References, Scored, ScorerSpec, TaskScorer};
 use crate::answerable::ReplyForm;
-use crate::error::EnvError;
 use crate::score::anls;
 
 /// The similarity below which an answer is worth nothing, as ANLS is usually reported.
@@ -19,22 +18,16 @@ pub(super) const SPEC: ScorerSpec = ScorerSpec {
     )
 };
 
+/// With the threshold.
 #[derive(Debug)]
-pub(super) struct Anls {
-    threshold: f64,
-}
-
-impl Anls {
-    pub(super) fn new(threshold: f64) -> Result<Self, EnvError> {
-        match (0.0..=1.0).contains(&threshold) {
-            true => Ok(Self { threshold }),
-            false => Err(wrong("`anls_threshold` is not between 0 and 1")),
-        }
-    }
-}
+pub(super) struct Anls(pub(super) f64);
 
 impl TaskScorer for Anls {
     fn score(&self, answer: &Answer<'_>) -> Scored<'_> {
-        Scored::Known(answer.compared(anls(answer.text, &answer.task.answers, self.threshold)))
+        Scored::Known(answer.compared(anls(answer.text, &answer.task.answers, self.0)))
+    }
+
+    fn problem(&self) -> Option<&'static str> {
+        (!(0.0..=1.0).contains(&self.0)).then_some("`anls_threshold` is not between 0 and 1")
     }
 }

@@ -7,7 +7,7 @@ use super::{
 use crate::score::{Choice, ChoiceBy, Score, chosen, named_choice};
 use crate::tasks::choices::index_in;
 use crate::tasks::task::Task;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 pub(super) const SPEC: ScorerSpec = ScorerSpec {
     keys: &["choice_by"],
@@ -16,18 +16,16 @@ pub(super) const SPEC: ScorerSpec = ScorerSpec {
 };
 
 #[derive(Debug)]
-pub(super) struct ByChoice {
-    pub(super) by: ChoiceBy,
-}
+pub(super) struct ByChoice(pub(super) ChoiceBy);
 
 impl TaskScorer for ByChoice {
     fn score(&self, answer: &Answer<'_>) -> Scored<'_> {
         let task = answer.task;
         let shown = answer.quoted();
         // Where no tag says which part is the answer, the explanation may be behind it.
-        let named = chosen(answer.text, &task.choices, self.by).or_else(|| {
-            let whole = answer.whole.filter(|_| self.by == ChoiceBy::Either)?;
-            chosen(whole, &task.choices, self.by)
+        let named = chosen(answer.text, &task.choices, self.0).or_else(|| {
+            let whole = answer.whole.filter(|_| self.0 == ChoiceBy::Either)?;
+            chosen(whole, &task.choices, self.0)
         });
         let score = if named == Some(task.correct) { Score::RIGHT } else { Score::default() };
         let named = match named.and_then(|index| task.choices.get(index)) {
@@ -39,7 +37,7 @@ impl TaskScorer for ByChoice {
             .get(task.correct)
             .map(|choice| format!("{} ({})", choice.label, quoted(&choice.text, MAX_ANSWER_CHARACTERS)));
         let reason = format!("{named}; expected {}", right.unwrap_or_default());
-        Scored::Known(Verdict { score, reason, extras: Map::new() })
+        Scored::Known(Verdict::new(score, reason))
     }
 
     fn expects(&self) -> Option<&'static str> {
@@ -52,7 +50,7 @@ impl TaskScorer for ByChoice {
     }
 
     fn choice_by(&self) -> Option<ChoiceBy> {
-        Some(self.by)
+        Some(self.0)
     }
 
     fn reference_text(&self, task: &Task) -> String {

@@ -22,6 +22,7 @@ use crate::score::Score;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use skill_core::ItemId;
 use skill_llm::process::{self, Daemons, Ending, Passed, Run};
 use skill_llm::{CallCtx, ChatModel, LlmError, Secrets};
 use std::path::{Path, PathBuf};
@@ -89,14 +90,6 @@ struct ProgramScore {
     reason: String,
 }
 
-/// Why there is no score.
-enum ProgramFault {
-    /// The caller gave up.
-    Cancelled,
-    /// The program did not do what it should.
-    Failed(String),
-}
-
 impl Program {
     pub(super) fn new(config: CommandConfig) -> Result<Self, EnvError> {
         let blank = config.command.first().is_none_or(|program| program.trim().is_empty());
@@ -133,21 +126,22 @@ impl Program {
     /// Asks for the score of one answer.
     async fn score_of(
         &self,
+        item: &ItemId,
         input: &Value,
         cancel: &CancellationToken,
-    ) -> Result<ProgramScore, ProgramFault> {
-        let failed = |what: String| ProgramFault::Failed(format!("the scorer `{}` {what}", self.shown()));
+    ) -> Result<ProgramScore, EnvError> {
+        let failed = |what: &str| self.failed(item, what);
         let _permit = tokio::select! {
             biased;
-            () = cancel.cancelled() => return Err(ProgramFault::Cancelled),
+            () = cancel.cancelled() => return Err(cancelled()),
             permit = self.permits.acquire() => permit,
         };
-        let command = self.command().map_err(|error| failed(format!("cannot be started: {error}")))?;
+        let command = self.command().map_err(|error| failed(&format!("cannot be started: {error}")))?;
         let directory = Some(self.config.dir.as_path()).filter(|directory| !directory.as_os_str().is_empty());
         let input = format!("{input}\n");
         #[cfg(feature = "sandbox")]
         if let Some(sandbox) = &self.sandbox {
-            return self.score_inside(sandbox, &input, cancel).await;
+            return self.score_inside(sandbox, item, &input, cancel).await;
         }
         let program = Run {
             command: &command,
@@ -162,26 +156,39 @@ impl Program {
         // Whatever way this ends, the program and all that it has started ends with it.
         let outcome = tokio::select! {
             biased;
-            () = cancel.cancelled() => return Err(ProgramFault::Cancelled),
+            () = cancel.cancelled() => return Err(cancelled()),
             outcome = process::run(&program) => outcome,
         };
-        let outcome = outcome.map_err(|error| failed(error.to_string()))?;
+        let outcome = outcome.map_err(|error| failed(&error.to_string()))?;
         if outcome.ending == Ending::Deadline {
             let seconds = self.config.timeout.as_secs_f64();
-            return Err(failed(format!(
+            return Err(failed(&format!(
                 "did not end within {seconds} s (`command_timeout_s`) and was killed"
             )));
         }
         let printed = String::from_utf8_lossy(&outcome.stdout);
         let printed = self.config.secrets.scrub(&printed);
-        match read_score(&outcome.ending, &printed, &self.passed) {
+        let read = read_score(&outcome.ending, &printed, &self.passed);
+        self.concluded(item, read, &self.passed.scrub_tail(&outcome.stderr, MAX_STDERR_BYTES))
+    }
+
+    /// The score, or the error with the end of what the program wrote to its standard error.
+    fn concluded(
+        &self,
+        item: &ItemId,
+        read: Result<ProgramScore, String>,
+        stderr: &str,
+    ) -> Result<ProgramScore, EnvError> {
+        match read {
             Ok(read) => Ok(ProgramScore { reason: self.passed.scrub(&read.reason), ..read }),
-            Err(what) => {
-                let said = said(&self.passed.scrub_tail(&outcome.stderr, MAX_STDERR_BYTES));
-                let what = format!("{}{said}", self.passed.scrub(&what));
-                Err(failed(self.config.secrets.scrub(&what).into_owned()))
-            }
+            Err(what) => Err(self.failed(item, &format!("{}{}", self.passed.scrub(&what), said(stderr)))),
         }
+    }
+
+    /// The error of a program that did not do what it should.
+    fn failed(&self, item: &ItemId, what: &str) -> EnvError {
+        let (command, what) = (self.config.command.join(" "), self.config.secrets.scrub(what));
+        EnvError::Broken { item: item.clone(), message: format!("the scorer `{command}` {what}") }
     }
 
     /// The same in the sandbox, where the program reads its own directory and nothing else of this machine.
@@ -189,19 +196,16 @@ impl Program {
     async fn score_inside(
         &self,
         sandbox: &skill_sandbox::Sandbox,
+        item: &ItemId,
         input: &str,
         cancel: &CancellationToken,
-    ) -> Result<ProgramScore, ProgramFault> {
+    ) -> Result<ProgramScore, EnvError> {
         use skill_sandbox::{Limits, RunError, Verdict};
-        let failed = |what: String| {
-            let what = self.config.secrets.scrub(&what).into_owned();
-            ProgramFault::Failed(format!("the scorer `{}` {what}", self.shown()))
-        };
         let named = Some(self.config.dir.as_path()).filter(|directory| !directory.as_os_str().is_empty());
         let directory = named
             .unwrap_or(Path::new("."))
             .canonicalize()
-            .map_err(|error| failed(format!("cannot be started: {error}")))?;
+            .map_err(|error| self.failed(item, &format!("cannot be started: {error}")))?;
         let variable = |name: &String| Some((name.clone(), std::env::var(name).ok()?));
         let program = skill_sandbox::Program {
             readable: vec![directory.clone()],
@@ -213,8 +217,8 @@ impl Program {
         };
         let outcome = crate::sandboxed::start(sandbox, program, (), cancel).await;
         let outcome = outcome.map_err(|error| match error {
-            RunError::Cancelled => ProgramFault::Cancelled,
-            error => failed(format!("was not run: {}", skill_llm::error::with_causes(&error))),
+            RunError::Cancelled => cancelled(),
+            error => self.failed(item, &format!("was not run: {}", skill_llm::error::with_causes(&error))),
         })?;
         let printed = outcome.stdout.text();
         let read = match outcome.verdict {
@@ -224,14 +228,7 @@ impl Program {
             Verdict::Exited { code: 0 } => Err(format!("printed more than {MAX_OUTPUT_BYTES} bytes")),
             verdict => Err(verdict.to_string()),
         };
-        match read {
-            Ok(read) => Ok(ProgramScore { reason: self.passed.scrub(&read.reason), ..read }),
-            Err(what) => {
-                let said = outcome.stderr.text();
-                let said = said_at_end(&said);
-                Err(failed(format!("{}{said}", self.passed.scrub(&what))))
-            }
-        }
+        self.concluded(item, read, &end_of(&outcome.stderr.text()))
     }
 
     /// The words of the command, the first one as the system finds it.
@@ -246,11 +243,6 @@ impl Program {
         }
         Ok(command)
     }
-
-    /// The command on one line.
-    fn shown(&self) -> String {
-        self.config.command.join(" ")
-    }
 }
 
 impl TaskScorer for Program {
@@ -259,17 +251,15 @@ impl TaskScorer for Program {
     }
 
     /// The words, and the contents of the files among them that lie beside the configuration.
-    fn own_settings(&self) -> Option<Map<String, Value>> {
+    fn own_settings(&self) -> Option<Value> {
         let words = self.config.command.iter().filter(|word| Path::new(word).is_relative());
         let files: Map<String, Value> = words
             .filter_map(|word| Some((word.clone(), Value::String(hash(&self.config.dir.join(word))?))))
             .collect();
-        let settings = [
-            ("command", Some(json!(self.config.command))),
-            ("files", Some(Value::Object(files))),
-            ("sandbox", self.config.sandbox.then_some(Value::Bool(true))),
-        ];
-        Some(settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
+        Some(match self.config.sandbox {
+            false => json!({"command": self.config.command, "files": files}),
+            true => json!({"command": self.config.command, "files": files, "sandbox": true}),
+        })
     }
 
     fn expects(&self) -> Option<&'static str> {
@@ -294,22 +284,17 @@ impl AskingScorer for Program {
             "reply": answer.reply.text,
             "references": answer.task.answers,
         });
-        let scored = self.score_of(&input, &call.cancel).await.map_err(|fault| match fault {
-            ProgramFault::Cancelled => EnvError::Model(LlmError::Cancelled),
-            ProgramFault::Failed(message) => EnvError::Broken { item: id.clone(), message },
-        })?;
-        let ProgramScore { score, reason } = scored;
-        Ok(match reason.is_empty() {
-            true => {
-                let reason = format!("the scorer gave {} for {}", score.hard, answer.quoted());
-                Verdict { score, reason, extras: Map::new() }
-            }
-            false => {
-                let extras = Map::from_iter([("scorer_reason".to_owned(), Value::from(reason.clone()))]);
-                Verdict { score, reason, extras }
-            }
-        })
+        let ProgramScore { score, reason } = self.score_of(id, &input, &call.cancel).await?;
+        if reason.is_empty() {
+            let reason = format!("the scorer gave {} for {}", score.hard, answer.quoted());
+            return Ok(Verdict::new(score, reason));
+        }
+        Ok(Verdict::new(score, reason.clone()).with("scorer_reason", reason))
     }
+}
+
+fn cancelled() -> EnvError {
+    EnvError::Model(LlmError::Cancelled)
 }
 
 /// The score that a program printed, or what is wrong, as the end of "the scorer ...".
@@ -348,11 +333,10 @@ fn read_printed(text: &str, passed: &Passed) -> Result<ProgramScore, String> {
     Ok(ProgramScore { score: Score { hard, soft: soft.unwrap_or(hard) }, reason })
 }
 
-/// The end of what a program wrote to its standard error, for the end of a message.
+/// The end of what a program wrote to its standard error.
 #[cfg(feature = "sandbox")]
-fn said_at_end(stderr: &str) -> String {
-    let n_chars = stderr.chars().count();
-    said(&stderr.chars().skip(n_chars.saturating_sub(MAX_STDERR_BYTES)).collect::<String>())
+fn end_of(stderr: &str) -> String {
+    stderr.chars().skip(stderr.chars().count().saturating_sub(MAX_STDERR_BYTES)).collect()
 }
 
 /// What a program wrote to its standard error, for the end of a message.

@@ -2,7 +2,6 @@
 
 use super::{ANY_FORM, Answer, References, Scored, ScorerSpec, TaskScorer};
 use crate::score::{exact, is_equal};
-use serde_json::Value;
 use skill_core::decoration::folded;
 use skill_core::rollout::MARKS_KEY;
 
@@ -20,13 +19,10 @@ pub(super) struct Exact {
 impl TaskScorer for Exact {
     fn score(&self, answer: &Answer<'_>) -> Scored<'_> {
         let (text, references) = (answer.text, &answer.task.answers);
-        let mut verdict = answer.compared(exact(text, references, self.ignore_case));
-        if !is_equal(text, references, self.ignore_case)
-            && references.iter().any(|reference| folded(reference) == folded(text))
-        {
-            verdict.extras.insert(MARKS_KEY.to_owned(), Value::Bool(true));
-        }
-        Scored::Known(verdict)
+        let verdict = answer.compared(exact(text, references, self.ignore_case));
+        let differs_in_marks = !is_equal(text, references, self.ignore_case)
+            && references.iter().any(|reference| folded(reference) == folded(text));
+        Scored::Known(if differs_in_marks { verdict.with(MARKS_KEY, true) } else { verdict })
     }
 
     fn own_reward(&self) -> Option<String> {

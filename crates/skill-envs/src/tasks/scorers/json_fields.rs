@@ -2,14 +2,13 @@
 
 use super::{
     ALONE, Answer, MAX_ANSWER_CHARACTERS, MAX_ANSWERS, References, Scored, ScorerSpec, TaskScorer, Verdict,
-    cut, is_tolerance, wrong,
+    cut, is_tolerance,
 };
-use crate::error::EnvError;
-use crate::score::{json_fields, parse_json_answer};
+use crate::score::{Score, json_fields, parse_json_answer};
 use crate::tasks::python_literal::structured;
 use crate::tasks::task::{Asked, Task};
 use crate::value_kind::kind_of;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use skill_core::json::Repair;
 use std::collections::BTreeSet;
 
@@ -26,25 +25,16 @@ pub(super) const SPEC: ScorerSpec = ScorerSpec {
 #[derive(Debug)]
 pub(super) struct JsonFields {
     /// Empty for all that the reference has.
-    fields: Vec<String>,
-    tolerance: f64,
-    ignore_case: bool,
-}
-
-impl JsonFields {
-    pub(super) fn new(fields: Vec<String>, tolerance: f64, ignore_case: bool) -> Result<Self, EnvError> {
-        match is_tolerance(tolerance) {
-            true => Ok(Self { fields, tolerance, ignore_case }),
-            false => Err(wrong("`tolerance` is below 0")),
-        }
-    }
+    pub(super) fields: Vec<String>,
+    pub(super) tolerance: f64,
+    pub(super) ignore_case: bool,
 }
 
 impl TaskScorer for JsonFields {
     fn score(&self, answer: &Answer<'_>) -> Scored<'_> {
         let Some(found) = parse_json_answer(answer.text) else {
             let reason = format!("the {} {} holds no JSON", answer.noun, answer.quoted());
-            return Scored::Known(Verdict { reason, ..Verdict::default() });
+            return Scored::Known(Verdict::new(Score::default(), reason));
         };
         let verdict =
             json_fields(&found.value, &answer.task.reference, &self.fields, self.tolerance, self.ignore_case);
@@ -70,7 +60,11 @@ impl TaskScorer for JsonFields {
         if found.repairs.contains(&Repair::SeveralObjects) {
             reason.push_str("; there are several objects, of which the last whole one counts");
         }
-        Scored::Known(Verdict { score: verdict.score, reason, extras: Map::new() })
+        Scored::Known(Verdict::new(verdict.score, reason))
+    }
+
+    fn problem(&self) -> Option<&'static str> {
+        (!is_tolerance(self.tolerance)).then_some("`tolerance` is below 0")
     }
 
     fn own_reward(&self) -> Option<String> {

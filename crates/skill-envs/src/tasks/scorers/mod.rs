@@ -30,7 +30,6 @@ use crate::score::{ChoiceBy, NumericOptions, Rule, Score};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use skill_core::named_enum;
 use skill_llm::{CallCtx, ChatModel, ChatReply};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -42,57 +41,63 @@ const MAX_ANSWER_CHARACTERS: usize = 60;
 /// How many references, fields or broken rules are in a reason.
 const MAX_ANSWERS: usize = 3;
 
-named_enum! {
-    /// How an answer is scored.
-    pub enum ScorerKind {
-        /// Exact match and F1 as SQuAD has them.
-        EmF1 = "em_f1",
-        /// A reference stands in the answer.
-        Contains = "contains",
-        /// Equality.
-        Exact = "exact",
-        /// Several labels, all of which belong.
-        LabelSet = "label_set",
-        /// Which choice is named.
-        Choice = "choice",
-        /// Numbers.
-        Numeric = "numeric",
-        /// Similarity of texts.
-        Anls = "anls",
-        /// A pattern is found.
-        Regex = "regex",
-        /// Fields of a JSON object.
-        JsonFields = "json_fields",
-        /// Rules.
-        Rules = "rules",
-        /// A judge with a rubric.
-        Rubric = "rubric",
-        /// A program.
-        Command = "command",
-        /// As SkillOpt scores OfficeQA.
-        OfficeQa = "officeqa",
-    }
+/// The table of scorers: their names in configurations, and the files with their specifications.
+macro_rules! scorers {
+    ($($(#[$meta:meta])* $kind:ident = $name:literal in $file:ident,)+) => {
+        skill_core::named_enum! {
+            /// How an answer is scored.
+            pub enum ScorerKind {
+                $($(#[$meta])* $kind = $name,)+
+            }
+        }
+
+        impl ScorerKind {
+            /// The facts about the scorer of this name.
+            pub fn spec(self) -> &'static ScorerSpec {
+                match self {
+                    $(Self::$kind => &$file::SPEC,)+
+                }
+            }
+        }
+
+        impl ScorerConfig {
+            /// The scorer's name.
+            pub fn kind(&self) -> ScorerKind {
+                match self {
+                    $(Self::$kind { .. } => ScorerKind::$kind,)+
+                }
+            }
+        }
+    };
 }
 
-impl ScorerKind {
-    /// The facts about the scorer of this name.
-    pub fn spec(self) -> &'static ScorerSpec {
-        match self {
-            Self::EmF1 => &em_f1::SPEC,
-            Self::Contains => &contains::SPEC,
-            Self::Exact => &exact::SPEC,
-            Self::LabelSet => &label_set::SPEC,
-            Self::Choice => &choice::SPEC,
-            Self::Numeric => &numeric::SPEC,
-            Self::Anls => &anls::SPEC,
-            Self::Regex => &regex::SPEC,
-            Self::JsonFields => &json_fields::SPEC,
-            Self::Rules => &rules::SPEC,
-            Self::Rubric => &rubric::SPEC,
-            Self::Command => &command::SPEC,
-            Self::OfficeQa => &office_qa::SPEC,
-        }
-    }
+scorers! {
+    /// Exact match and F1 as SQuAD has them.
+    EmF1 = "em_f1" in em_f1,
+    /// A reference stands in the answer.
+    Contains = "contains" in contains,
+    /// Equality.
+    Exact = "exact" in exact,
+    /// Several labels, all of which belong.
+    LabelSet = "label_set" in label_set,
+    /// Which choice is named.
+    Choice = "choice" in choice,
+    /// Numbers.
+    Numeric = "numeric" in numeric,
+    /// Similarity of texts.
+    Anls = "anls" in anls,
+    /// A pattern is found.
+    Regex = "regex" in regex,
+    /// Fields of a JSON object.
+    JsonFields = "json_fields" in json_fields,
+    /// Rules.
+    Rules = "rules" in rules,
+    /// A judge with a rubric.
+    Rubric = "rubric" in rubric,
+    /// A program.
+    Command = "command" in command,
+    /// As SkillOpt scores OfficeQA.
+    OfficeQa = "officeqa" in office_qa,
 }
 
 /// How an answer is scored.
@@ -151,25 +156,6 @@ pub enum ScorerConfig {
 }
 
 impl ScorerConfig {
-    /// The scorer's name.
-    pub fn kind(&self) -> ScorerKind {
-        match self {
-            Self::Exact { .. } => ScorerKind::Exact,
-            Self::EmF1 => ScorerKind::EmF1,
-            Self::Contains => ScorerKind::Contains,
-            Self::LabelSet => ScorerKind::LabelSet,
-            Self::Choice { .. } => ScorerKind::Choice,
-            Self::Numeric(_) => ScorerKind::Numeric,
-            Self::Anls { .. } => ScorerKind::Anls,
-            Self::Regex { .. } => ScorerKind::Regex,
-            Self::JsonFields { .. } => ScorerKind::JsonFields,
-            Self::Rules { .. } => ScorerKind::Rules,
-            Self::Rubric(_) => ScorerKind::Rubric,
-            Self::Command(_) => ScorerKind::Command,
-            Self::OfficeQa => ScorerKind::OfficeQa,
-        }
-    }
-
     /// The name in the configuration.
     pub fn as_str(&self) -> &'static str {
         self.kind().as_str()
@@ -232,6 +218,18 @@ pub(crate) struct Verdict {
     pub(crate) extras: Map<String, Value>,
 }
 
+impl Verdict {
+    fn new(score: Score, reason: String) -> Self {
+        Self { score, reason, extras: Map::new() }
+    }
+
+    /// The same, with what only this scorer knows.
+    fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.extras.insert(name.to_owned(), value.into());
+        self
+    }
+}
+
 /// What is scored.
 pub(crate) struct Answer<'a> {
     pub(crate) task: Asked<'a>,
@@ -256,7 +254,7 @@ impl Answer<'_> {
     fn compared(&self, score: Score) -> Verdict {
         let (answer, expected) = (self.quoted(), shown_references(&self.task.answers));
         let reason = format!("the {} {answer} matches no reference answer; expected {expected}", self.noun);
-        Verdict { score, reason, extras: Map::new() }
+        Verdict::new(score, reason)
     }
 }
 
@@ -273,8 +271,13 @@ pub(crate) trait TaskScorer: std::fmt::Debug + Send + Sync {
     /// Scores an answer that is not empty.
     fn score(&self, answer: &Answer<'_>) -> Scored<'_>;
 
+    /// Why its settings cannot be, as far as that shows only now.
+    fn problem(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What decides a score, where that is not what was configured.
-    fn own_settings(&self) -> Option<Map<String, Value>> {
+    fn own_settings(&self) -> Option<Value> {
         None
     }
 
@@ -366,19 +369,22 @@ impl Scorer {
             ScorerConfig::Contains => Arc::new(contains::Contains),
             ScorerConfig::Exact { ignore_case } => Arc::new(exact::Exact { ignore_case }),
             ScorerConfig::LabelSet => Arc::new(label_set::LabelSet),
-            ScorerConfig::Choice { by } => Arc::new(choice::ByChoice { by }),
-            ScorerConfig::Numeric(options) => Arc::new(numeric::Numeric::new(options)?),
-            ScorerConfig::Anls { threshold } => Arc::new(anls::Anls::new(threshold)?),
+            ScorerConfig::Choice { by } => Arc::new(choice::ByChoice(by)),
+            ScorerConfig::Numeric(options) => Arc::new(numeric::Numeric(options)),
+            ScorerConfig::Anls { threshold } => Arc::new(anls::Anls(threshold)),
             ScorerConfig::Regex { pattern } => Arc::new(regex::ByPattern::new(pattern.as_deref())?),
             ScorerConfig::JsonFields { fields, tolerance, ignore_case } => {
-                Arc::new(json_fields::JsonFields::new(fields, tolerance, ignore_case)?)
+                Arc::new(json_fields::JsonFields { fields, tolerance, ignore_case })
             }
             ScorerConfig::Rules { rules } => Arc::new(rules::Rules::new(&rules)?),
             ScorerConfig::Rubric(rubric) => Arc::new(Rubric::new(rubric)?),
             ScorerConfig::Command(command) => Arc::new(command::Program::new(command)?),
             ScorerConfig::OfficeQa => Arc::new(office_qa::OfficeQa),
         };
-        Ok(Self { config, ready })
+        match ready.problem() {
+            None => Ok(Self { config, ready }),
+            Some(problem) => Err(wrong(problem)),
+        }
     }
 
     /// The name in the configuration.
@@ -392,13 +398,13 @@ impl Scorer {
 
     /// What decides a score.
     pub(crate) fn settings(&self) -> Value {
-        match self.ready.own_settings() {
-            Some(mut settings) => {
-                settings.insert("kind".to_owned(), Value::from(self.name()));
-                Value::Object(settings)
-            }
-            None => serde_json::to_value(&self.config).expect("texts and numbers are values of JSON"),
+        let Some(mut settings) = self.ready.own_settings() else {
+            return serde_json::to_value(&self.config).expect("texts and numbers are values of JSON");
+        };
+        if let Value::Object(fields) = &mut settings {
+            fields.insert("kind".to_owned(), Value::from(self.name()));
         }
+        settings
     }
 
     /// What it rewards, as a sentence.
@@ -479,10 +485,10 @@ fn not_blank(name: &str, answers: Vec<String>) -> Result<Vec<String>, String> {
     if answers.is_empty() {
         return Err(format!("has no answer; `{name}` must hold at least one"));
     }
-    match answers.iter().any(|answer| answer.trim().is_empty()) {
-        true => Err(format!("has a blank answer in `{name}`; leave it out")),
-        false => Ok(answers),
+    if answers.iter().any(|answer| answer.trim().is_empty()) {
+        return Err(format!("has a blank answer in `{name}`; leave it out"));
     }
+    Ok(answers)
 }
 
 /// References of any shape: what can be said as text helps those who read it.

@@ -2,13 +2,12 @@
 
 use super::{
     ALONE, Answer, References, Scored, ScorerSpec, TaskScorer, Verdict, is_tolerance, not_blank,
-    shown_references, wrong,
+    shown_references,
 };
-use crate::error::EnvError;
-use crate::score::{NumericOptions, numeric, parse_reference};
+use crate::score::{NumericOptions, Score, numeric, parse_reference};
 use crate::tasks::answers::{answers_of, not_a_number};
 use crate::tasks::task::Task;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use skill_core::rollout::NO_NUMBER_KEY;
 
 pub(super) const SPEC: ScorerSpec = ScorerSpec {
@@ -22,35 +21,24 @@ pub(super) const SPEC: ScorerSpec = ScorerSpec {
 };
 
 #[derive(Debug)]
-pub(super) struct Numeric {
-    options: NumericOptions,
-}
-
-impl Numeric {
-    pub(super) fn new(options: NumericOptions) -> Result<Self, EnvError> {
-        match [options.tolerance, options.relative_tolerance].into_iter().all(is_tolerance) {
-            true => Ok(Self { options }),
-            false => Err(wrong("a tolerance is below 0")),
-        }
-    }
-}
+pub(super) struct Numeric(pub(super) NumericOptions);
 
 impl TaskScorer for Numeric {
     fn score(&self, answer: &Answer<'_>) -> Scored<'_> {
         let references = &answer.task.answers;
-        Scored::Known(match numeric(answer.text, references, &self.options) {
+        Scored::Known(match numeric(answer.text, references, &self.0) {
             Some(score) => answer.compared(score),
-            None => Verdict {
-                reason: format!(
-                    "the {} {} holds no number; expected {}",
-                    answer.noun,
-                    answer.quoted(),
-                    shown_references(references)
-                ),
-                extras: Map::from_iter([(NO_NUMBER_KEY.to_owned(), Value::Bool(true))]),
-                ..Verdict::default()
-            },
+            None => {
+                let (text, expected) = (answer.quoted(), shown_references(references));
+                let reason = format!("the {} {text} holds no number; expected {expected}", answer.noun);
+                Verdict::new(Score::default(), reason).with(NO_NUMBER_KEY, true)
+            }
         })
+    }
+
+    fn problem(&self) -> Option<&'static str> {
+        let are_tolerances = is_tolerance(self.0.tolerance) && is_tolerance(self.0.relative_tolerance);
+        (!are_tolerances).then_some("a tolerance is below 0")
     }
 
     fn read_reference(&self, task: &mut Task, name: &str, value: &Value) -> Result<(), String> {

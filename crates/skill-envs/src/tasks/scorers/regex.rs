@@ -16,11 +16,9 @@ pub(super) const SPEC: ScorerSpec = ScorerSpec {
     ..ScorerSpec::new(References::NoAnswers, &[], "A pattern has to match in the answer.")
 };
 
+/// The pattern of all items; without it references are patterns.
 #[derive(Debug)]
-pub(super) struct ByPattern {
-    /// The pattern of all items; without it references are patterns.
-    pattern: Option<Regex>,
-}
+pub(super) struct ByPattern(Option<Regex>);
 
 impl ByPattern {
     pub(super) fn new(text: Option<&str>) -> Result<Self, EnvError> {
@@ -28,31 +26,28 @@ impl ByPattern {
             pattern(text)
                 .map_err(|fault| wrong(format!("`pattern` is not a regular expression: `{text}`: {fault}")))
         });
-        Ok(Self { pattern: compiled.transpose()? })
+        Ok(Self(compiled.transpose()?))
     }
 }
 
 impl TaskScorer for ByPattern {
     fn score(&self, answer: &Answer<'_>) -> Scored<'_> {
-        let patterns: Vec<&Regex> = self.pattern.iter().chain(&answer.task.patterns).collect();
+        let patterns: Vec<&Regex> = self.0.iter().chain(&answer.task.patterns).collect();
         if patterns.iter().any(|pattern| pattern.is_match(answer.text)) {
-            return Scored::Known(Verdict { score: Score::RIGHT, ..Verdict::default() });
+            return Scored::Known(Verdict::new(Score::RIGHT, String::new()));
         }
         let shown: Vec<String> =
             patterns.iter().take(MAX_ANSWERS).map(|pattern| format!("`{pattern}`")).collect();
-        let (noun, text) = (answer.noun, answer.quoted());
-        Scored::Known(Verdict {
-            reason: format!("the {noun} {text} does not match {}", shown.join(" or ")),
-            ..Verdict::default()
-        })
+        let reason = format!("the {} {} does not match {}", answer.noun, answer.quoted(), shown.join(" or "));
+        Scored::Known(Verdict::new(Score::default(), reason))
     }
 
     fn expects(&self) -> Option<&'static str> {
-        self.pattern.is_none().then_some("a text or a list of texts")
+        self.0.is_none().then_some("a text or a list of texts")
     }
 
     fn read_reference(&self, task: &mut Task, name: &str, value: &Value) -> Result<(), String> {
-        if self.pattern.is_some() {
+        if self.0.is_some() {
             task.answers = any_texts(name, value);
             return Ok(());
         }

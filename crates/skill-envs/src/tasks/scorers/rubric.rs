@@ -6,7 +6,7 @@ use crate::score::Score;
 use crate::verdict::{MOST_POINTS, Points, points_in};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use skill_core::ItemId;
 use skill_core::package::AgentText;
 use skill_llm::{CallCtx, ChatModel, ChatRequest, PromptError, PromptTemplate, ResponseSchema};
@@ -91,13 +91,12 @@ impl Rubric {
         self.config.rubric.trim()
     }
 
-    pub(crate) fn settings(&self) -> Map<String, Value> {
-        let settings = [
-            ("rubric", json!(self.config.rubric)),
-            ("pass_score", json!(self.config.pass_score)),
-            ("prompt", json!(self.prompt.source())),
-        ];
-        Map::from_iter(settings.map(|(name, value)| (name.to_owned(), value)))
+    pub(crate) fn settings(&self) -> Value {
+        json!({
+            "rubric": self.config.rubric,
+            "pass_score": self.config.pass_score,
+            "prompt": self.prompt.source(),
+        })
     }
 
     /// Asks the judge.
@@ -167,7 +166,7 @@ impl TaskScorer for Rubric {
         Scored::Asks(self)
     }
 
-    fn own_settings(&self) -> Option<Map<String, Value>> {
+    fn own_settings(&self) -> Option<Value> {
         Some(self.settings())
     }
 
@@ -191,13 +190,10 @@ impl AskingScorer for Rubric {
         let judge = judge.ok_or_else(|| wrong("the scorer `rubric` needs a judge, and there is none"))?;
         let references = &answer.task.answers;
         let shown = JudgedAnswer { task: answer.asked, references, answer: answer.text };
-        let judgement = self.judge(judge, &shown, &answer.task.item.id, call).await?;
-        let said = json!({"points": judgement.points, "reason": judgement.reason});
-        Ok(Verdict {
-            score: judgement.score,
-            reason: format!("the judge gave {} of 10 points: {}", judgement.points, judgement.reason),
-            extras: Map::from_iter([("judge".to_owned(), said)]),
-        })
+        let Judgement { score, points, reason } =
+            self.judge(judge, &shown, &answer.task.item.id, call).await?;
+        let said = format!("the judge gave {points} of 10 points: {reason}");
+        Ok(Verdict::new(score, said).with("judge", json!({"points": points, "reason": reason})))
     }
 }
 
