@@ -64,14 +64,6 @@ pub(super) fn task(item: &QaItem) -> Task {
     Task {
         variables: Variables::Own(Map::from_iter(variables)),
         answers: item.answers.clone(),
-        reference: Value::Null,
-        choices: Vec::new(),
-        correct: 0,
-        images: Vec::new(),
-        rules: Vec::new(),
-        patterns: Vec::new(),
-        fault: None,
-        files: Vec::new().into(),
-        place: None,
+        ..Task::default()
     }
 }

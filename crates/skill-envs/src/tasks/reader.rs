@@ -98,17 +98,11 @@ impl TaskReader<'_> {
         let id = ItemId::new(id);
         let mut changed = Map::new();
         let mut task = Task {
-            variables: Variables::Fields(Map::new()),
-            answers: Vec::new(),
-            reference: Value::Null,
-            choices: Vec::new(),
-            correct: 0,
             images: self.images(fields)?,
             rules: self.rules(fields)?,
-            patterns: Vec::new(),
-            fault: None,
             files: self.folder.map_or_else(|| Ok(Vec::new().into()), |folder| folder.files_of(fields))?,
             place: Some(record.place.clone()),
+            ..Task::default()
         };
         if let Some(folder) = self.folder
             && let Some(context) = folder.context_of(fields, &task.files)?

@@ -33,7 +33,7 @@ pub(super) const SHOWN_FIELDS: [&str; 12] = [
 ];
 
 /// What an environment keeps of a task besides its item, which is not copied: there may be thousands of long ones.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Task {
     /// What the template sees besides the skill.
     pub(crate) variables: Variables,
@@ -70,6 +70,12 @@ pub(crate) enum Variables {
         expect(dead_code, reason = "questions alone have variables of their own")
     )]
     Own(Map<String, Value>),
+}
+
+impl Default for Variables {
+    fn default() -> Self {
+        Self::Fields(Map::new())
+    }
 }
 
 /// A task with its item, as it is asked and scored.
