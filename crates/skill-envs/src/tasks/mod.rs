@@ -252,7 +252,7 @@ impl TasksEnv {
             Some((id, answer)) => Err(EnvError::Configuration {
                 message: format!(
                     "the second scorer `{}` gives no right answer a point: that of the item `{id}` is {}",
-                    guard.name(),
+                    guard.kind().as_str(),
                     scorers::quoted(&answer, MAX_ANSWER_CHARS)
                 ),
             }),
@@ -508,7 +508,7 @@ impl Env for TasksEnv {
     }
 
     fn judge(&self) -> Option<&Arc<dyn ChatModel>> {
-        let needs_it = |scorer: &Scorer| scorer.spec().is_judged;
+        let needs_it = |scorer: &Scorer| scorer.kind().spec().is_judged;
         let mut scorers = [Some(&self.agenda.scorer), self.agenda.guard.as_ref()].into_iter().flatten();
         self.judge.as_ref().filter(|_| scorers.any(needs_it))
     }

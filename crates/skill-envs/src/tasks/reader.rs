@@ -16,7 +16,7 @@ use crate::item::Item;
 use crate::score::{Rule, shuffled_choices};
 use crate::value_kind::kind_of;
 use crate::within::within;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use skill_core::ItemId;
 use std::path::Path;
 use std::sync::Arc;
@@ -123,7 +123,7 @@ impl TaskReader<'_> {
             (Some((name, value)), _) => self.scorer.read_reference(&mut task, name, value)?,
             (None, Some(what)) => {
                 let name = self.fields.answer.as_deref().unwrap_or("answers");
-                let scorer = self.scorer.name();
+                let scorer = self.scorer.kind().as_str();
                 return Err(format!("has no answer; the scorer `{scorer}` needs `{name}`, {what}"));
             }
             (None, None) => {}
@@ -168,7 +168,7 @@ impl TaskReader<'_> {
             task.answers =
                 task.choices.get(task.correct).map(|choice| choice.label.clone()).into_iter().collect();
         }
-        Ok(Some(serde_json::to_value(&task.choices).unwrap_or_default()))
+        Ok(Some(json!(task.choices)))
     }
 
     fn images(&self, fields: &Map<String, Value>) -> Result<Vec<Image>, String> {

@@ -2,7 +2,7 @@
 
 use super::{
     ALONE, Answer, MAX_ANSWER_CHARACTERS, MAX_ANSWERS, References, Scored, ScorerSpec, TaskScorer, Verdict,
-    cut, is_tolerance,
+    cut,
 };
 use crate::score::{Score, json_fields, parse_json_answer};
 use crate::tasks::python_literal::structured;
@@ -64,12 +64,13 @@ impl TaskScorer for JsonFields {
     }
 
     fn problem(&self) -> Option<&'static str> {
-        (!is_tolerance(self.tolerance)).then_some("`tolerance` is below 0")
+        // What is not a number is no tolerance.
+        if self.tolerance >= 0.0 { None } else { Some("`tolerance` is below 0") }
     }
 
     fn own_reward(&self) -> Option<String> {
-        let fields = self.fields.join(", ");
-        (!fields.is_empty()).then(|| {
+        (!self.fields.is_empty()).then(|| {
+            let fields = self.fields.join(", ");
             format!("The answer has to be a JSON object with these fields as in the reference: {fields}.")
         })
     }

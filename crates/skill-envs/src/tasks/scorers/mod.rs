@@ -1,7 +1,7 @@
 //! The scorers by their names: from an answer to a score with a reason.
 //!
-//! A scorer is a file here with its [`ScorerSpec`] and its [`TaskScorer`], and in this file its name, the row of its
-//! name, its settings and how it is made of them. Nothing outside of this folder asks which scorer it has.
+//! A scorer is a file here with its [`ScorerSpec`] and its [`TaskScorer`], a row in the table below, and a variant of
+//! [`ScorerConfig`] with its settings. Nothing outside of this folder asks which scorer it has.
 
 mod anls;
 pub(in crate::tasks) mod choice;
@@ -41,9 +41,10 @@ const MAX_ANSWER_CHARACTERS: usize = 60;
 /// How many references, fields or broken rules are in a reason.
 const MAX_ANSWERS: usize = 3;
 
-/// The table of scorers: their names in configurations, and the files with their specifications.
+/// The table of scorers. A row has the kind with its settings, the name in configurations, the file with the
+/// specification, and the scorer that is made from the settings.
 macro_rules! scorers {
-    ($($(#[$meta:meta])* $kind:ident = $name:literal in $file:ident,)+) => {
+    ($($(#[$meta:meta])* $kind:ident $settings:tt = $name:literal in $file:ident => $ready:expr;)+) => {
         skill_core::named_enum! {
             /// How an answer is scored.
             pub enum ScorerKind {
@@ -67,37 +68,44 @@ macro_rules! scorers {
                     $(Self::$kind { .. } => ScorerKind::$kind,)+
                 }
             }
+
+            fn ready(self) -> Result<Arc<dyn TaskScorer>, EnvError> {
+                match self {
+                    $(Self::$kind $settings => Ok(Arc::new($ready)),)+
+                }
+            }
         }
     };
 }
 
 scorers! {
     /// Exact match and F1 as SQuAD has them.
-    EmF1 = "em_f1" in em_f1,
+    EmF1 {} = "em_f1" in em_f1 => em_f1::EmF1;
     /// A reference stands in the answer.
-    Contains = "contains" in contains,
+    Contains {} = "contains" in contains => contains::Contains;
     /// Equality.
-    Exact = "exact" in exact,
+    Exact { ignore_case } = "exact" in exact => exact::Exact { ignore_case };
     /// Several labels, all of which belong.
-    LabelSet = "label_set" in label_set,
+    LabelSet {} = "label_set" in label_set => label_set::LabelSet;
     /// Which choice is named.
-    Choice = "choice" in choice,
+    Choice { by } = "choice" in choice => choice::ByChoice(by);
     /// Numbers.
-    Numeric = "numeric" in numeric,
+    Numeric(options) = "numeric" in numeric => numeric::Numeric(options);
     /// Similarity of texts.
-    Anls = "anls" in anls,
+    Anls { threshold } = "anls" in anls => anls::Anls(threshold);
     /// A pattern is found.
-    Regex = "regex" in regex,
+    Regex { pattern } = "regex" in regex => regex::ByPattern::new(pattern.as_deref())?;
     /// Fields of a JSON object.
-    JsonFields = "json_fields" in json_fields,
+    JsonFields { fields, tolerance, ignore_case } = "json_fields" in json_fields =>
+        json_fields::JsonFields { fields, tolerance, ignore_case };
     /// Rules.
-    Rules = "rules" in rules,
+    Rules { rules } = "rules" in rules => rules::Rules::new(&rules)?;
     /// A judge with a rubric.
-    Rubric = "rubric" in rubric,
+    Rubric(config) = "rubric" in rubric => Rubric::new(config)?;
     /// A program.
-    Command = "command" in command,
+    Command(config) = "command" in command => command::Program::new(config)?;
     /// As SkillOpt scores OfficeQA.
-    OfficeQa = "officeqa" in office_qa,
+    OfficeQa {} = "officeqa" in office_qa => office_qa::OfficeQa;
 }
 
 /// How an answer is scored.
@@ -364,36 +372,20 @@ impl Scorer {
     ///
     /// Settings that cannot be: a pattern that is none, a rule that is none, numbers out of range.
     pub(crate) fn new(config: ScorerConfig) -> Result<Self, EnvError> {
-        let ready: Arc<dyn TaskScorer> = match config.clone() {
-            ScorerConfig::EmF1 => Arc::new(em_f1::EmF1),
-            ScorerConfig::Contains => Arc::new(contains::Contains),
-            ScorerConfig::Exact { ignore_case } => Arc::new(exact::Exact { ignore_case }),
-            ScorerConfig::LabelSet => Arc::new(label_set::LabelSet),
-            ScorerConfig::Choice { by } => Arc::new(choice::ByChoice(by)),
-            ScorerConfig::Numeric(options) => Arc::new(numeric::Numeric(options)),
-            ScorerConfig::Anls { threshold } => Arc::new(anls::Anls(threshold)),
-            ScorerConfig::Regex { pattern } => Arc::new(regex::ByPattern::new(pattern.as_deref())?),
-            ScorerConfig::JsonFields { fields, tolerance, ignore_case } => {
-                Arc::new(json_fields::JsonFields { fields, tolerance, ignore_case })
-            }
-            ScorerConfig::Rules { rules } => Arc::new(rules::Rules::new(&rules)?),
-            ScorerConfig::Rubric(rubric) => Arc::new(Rubric::new(rubric)?),
-            ScorerConfig::Command(command) => Arc::new(command::Program::new(command)?),
-            ScorerConfig::OfficeQa => Arc::new(office_qa::OfficeQa),
-        };
+        let ready = config.clone().ready()?;
         match ready.problem() {
             None => Ok(Self { config, ready }),
             Some(problem) => Err(wrong(problem)),
         }
     }
 
-    /// The name in the configuration.
-    pub(crate) fn name(&self) -> &'static str {
-        self.config.as_str()
+    /// The scorer's name.
+    pub(crate) fn kind(&self) -> ScorerKind {
+        self.config.kind()
     }
 
-    pub(crate) fn spec(&self) -> &'static ScorerSpec {
-        self.config.kind().spec()
+    fn references(&self) -> References {
+        self.kind().spec().references
     }
 
     /// What decides a score.
@@ -402,14 +394,14 @@ impl Scorer {
             return serde_json::to_value(&self.config).expect("texts and numbers are values of JSON");
         };
         if let Value::Object(fields) = &mut settings {
-            fields.insert("kind".to_owned(), Value::from(self.name()));
+            fields.insert("kind".to_owned(), self.kind().as_str().into());
         }
         settings
     }
 
     /// What it rewards, as a sentence.
     pub(crate) fn reward(&self) -> String {
-        self.ready.own_reward().unwrap_or_else(|| self.spec().reward.to_owned())
+        self.ready.own_reward().unwrap_or_else(|| self.kind().spec().reward.to_owned())
     }
 
     /// Scores an answer that is not empty.
@@ -439,17 +431,17 @@ impl Scorer {
 
     /// True if right answers in this form have to score 1; `is_whole` if the whole reply is the answer.
     pub(crate) fn has_to_accept(&self, form: ReplyForm, is_whole: bool) -> bool {
-        self.spec().forms.contains(&form) && (is_whole || form != ReplyForm::Sentence)
+        self.kind().spec().forms.contains(&form) && (is_whole || form != ReplyForm::Sentence)
     }
 
     /// True if an answer has to repeat a reference word for word.
     pub(crate) fn compares_words(&self) -> bool {
-        self.spec().references == References::Words
+        self.references() == References::Words
     }
 
     /// The labels of an item; `None` if its references are no texts that it could share with others.
     pub(crate) fn labels<'a>(&self, task: &'a Task) -> Option<&'a [String]> {
-        match (self.spec().references, task.answers.as_slice()) {
+        match (self.references(), task.answers.as_slice()) {
             (References::Parts, labels) | (References::Words | References::Texts, labels @ [_]) => {
                 Some(labels)
             }
@@ -460,12 +452,12 @@ impl Scorer {
 
     /// The answer that replies are compared with, where it is one text.
     pub(crate) fn label(&self, task: &Task) -> Option<String> {
-        self.labels(task).filter(|_| self.spec().references != References::Parts)?.first().cloned()
+        self.labels(task).filter(|_| self.references() != References::Parts)?.first().cloned()
     }
 
     /// The answers that are right, where they are known.
     pub(crate) fn right_answers<'a>(&self, task: &'a Task) -> Cow<'a, [String]> {
-        match self.spec().references {
+        match self.references() {
             References::Parts => Cow::Owned(vec![task.answers.join(", ")]),
             References::Words | References::Texts | References::Values | References::NoAnswers => {
                 Cow::Borrowed(&task.answers)
@@ -476,7 +468,7 @@ impl Scorer {
     /// The first answer that is right; `None` as well if references are no answers.
     pub(crate) fn right_answer(&self, task: &Task) -> Option<String> {
         let answers = self.right_answers(task);
-        answers.first().filter(|_| self.spec().references != References::NoAnswers).cloned()
+        answers.first().filter(|_| self.references() != References::NoAnswers).cloned()
     }
 }
 
@@ -510,11 +502,6 @@ fn reference_text(task: &Task, rules: &[Rule]) -> String {
 
 fn wrong(message: impl Into<String>) -> EnvError {
     EnvError::Configuration { message: message.into() }
-}
-
-/// Whether the number can be a tolerance; what is not a number is none.
-fn is_tolerance(number: f64) -> bool {
-    number >= 0.0
 }
 
 pub(crate) fn shown_references(references: &[String]) -> String {

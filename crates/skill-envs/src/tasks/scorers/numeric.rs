@@ -1,8 +1,7 @@
 //! Numbers.
 
 use super::{
-    ALONE, Answer, References, Scored, ScorerSpec, TaskScorer, Verdict, is_tolerance, not_blank,
-    shown_references,
+    ALONE, Answer, References, Scored, ScorerSpec, TaskScorer, Verdict, not_blank, shown_references,
 };
 use crate::score::{NumericOptions, Score, numeric, parse_reference};
 use crate::tasks::answers::{answers_of, not_a_number};
@@ -37,7 +36,7 @@ impl TaskScorer for Numeric {
     }
 
     fn problem(&self) -> Option<&'static str> {
-        let are_tolerances = is_tolerance(self.0.tolerance) && is_tolerance(self.0.relative_tolerance);
+        let are_tolerances = self.0.tolerance >= 0.0 && self.0.relative_tolerance >= 0.0;
         (!are_tolerances).then_some("a tolerance is below 0")
     }
 
