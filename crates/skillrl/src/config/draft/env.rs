@@ -53,8 +53,13 @@ impl Draft {
             Some("tasks") => {
                 self.check_pairs();
                 self.check_files();
-                self.check_keys_of_scorers(&scorer);
-                self.check_needs(&scorer);
+                let guard = self.text_at("gate.guard").map(str::to_owned);
+                self.check_keys_of_scorers(&scorer, guard.as_deref());
+                self.check_extraction();
+                self.check_needs("env.scorer", &scorer);
+                if let Some(guard) = guard {
+                    self.check_needs("gate.guard", &guard);
+                }
             }
             Some(_) | None => {}
         }
@@ -108,16 +113,21 @@ impl Draft {
         }
     }
 
-    /// Keys that the scorer does not look at: whoever gives one expects something of it.
-    fn check_keys_of_scorers(&mut self, scorer: &str) {
+    /// Keys that neither scorer looks at: whoever gives one expects something of it.
+    fn check_keys_of_scorers(&mut self, scorer: &str, guard: Option<&str>) {
         for (key, owners) in keys_of_scorers() {
-            if self.is_meant(key) && !owners.contains(&scorer) {
+            let is_looked_at = [Some(scorer), guard].into_iter().flatten().any(|name| owners.contains(&name));
+            if self.is_meant(key) && !is_looked_at {
                 let owners = any_of(owners.iter().map(|owner| format!("\"{owner}\"")));
                 let message =
                     format!("`env.{key}` belongs to the scorer {owners}, but `env.scorer` is \"{scorer}\"");
                 self.conflict(key, message);
             }
         }
+    }
+
+    /// Keys that the extraction does not look at, and the one without which it cannot work.
+    fn check_extraction(&mut self) {
         for (key, owner) in
             [("extract_tag", "last_tag"), ("extract_pattern", "regex"), ("extract_field", "json")]
         {
@@ -129,19 +139,19 @@ impl Draft {
                 self.conflict(key, message);
             }
         }
+        if self.env_text("extract").as_deref() == Some("regex") && self.env("extract_pattern").is_none() {
+            self.conflict("extract", "the extraction \"regex\" needs `env.extract_pattern`".to_owned());
+        }
     }
 
-    /// Keys without which a scorer or an extraction cannot work.
-    fn check_needs(&mut self, scorer: &str) {
+    /// Keys without which the scorer that `path` names cannot work.
+    fn check_needs(&mut self, path: &str, scorer: &str) {
         let Some(spec) = TasksScorer::parse(scorer).map(TasksScorer::spec) else { return };
         let needs = spec.needs;
         let given = |name: &&str| self.given.contains(&format!("env.{name}"));
         if !needs.is_empty() && !needs.iter().any(given) {
             let needs = any_of(needs.iter().map(|name| format!("`env.{name}`")));
-            self.conflict("scorer", format!("the scorer \"{scorer}\" needs {needs}"));
-        }
-        if self.env_text("extract").as_deref() == Some("regex") && self.env("extract_pattern").is_none() {
-            self.conflict("extract", "the extraction \"regex\" needs `env.extract_pattern`".to_owned());
+            self.report_at(path, format!("the scorer \"{scorer}\" needs {needs}"));
         }
         if spec.is_judged && self.env_text("judge").as_deref() == Some("judge") {
             let kind = |role: &str| self.entries.get(&format!("models.{role}.kind"))?.value.as_str();
@@ -152,7 +162,7 @@ impl Draft {
                         "the scorer \"{scorer}\" needs a judge: there is no section [models.judge], and \
                          `env.judge` names neither the optimizer nor the target"
                     );
-                    self.conflict("scorer", message);
+                    self.report_at(path, message);
                 }
                 // Points by chance are for trying a set-up, where nothing is real.
                 Some(SIMULATED_KIND) if target.as_deref() != Some(SIMULATED_KIND) => {

@@ -327,6 +327,16 @@ fn what_does_not_go_together_in_tasks() {
     );
     said.add(&tasks("scorer = \"rules\"\nrules = [\"x\"]\n"), &[], &["skillrl.toml:9:1", "`env.rules`"]);
     said.add(&tasks("scorer = \"command\"\ncommand = []\n"), &[], &["skillrl.toml:9:1", "`env.command`"]);
+    let guarded = |name: &str| format!("{}[gate]\nguard = \"{name}\"\n", tasks("rubric = \"good\"\n"));
+    said.add(&guarded("exact"), &[], &["skillrl.toml:8:1", "`env.rubric`", "`env.scorer`"]);
+    said.add(&guarded("rubric"), &[], &["skillrl.toml:10:1", "[models.judge]", "`env.judge`"]);
+    said.add(
+        &guarded("command"),
+        &["env.scorer=rubric", "env.judge=target"],
+        &["skillrl.toml:10:1", "`env.command`"],
+    );
+    // The second scorer looks at keys of its own.
+    assert_eq!(parse(&guarded("rubric"), &["env.judge=target"]).config.gate.guard.as_deref(), Some("rubric"));
     said.add(&tasks("scorrer = \"exact\"\n"), &[], &["skillrl.toml:8:1", "`env.scorrer`", "`env.scorer`"]);
     said.add(
         &format!("{MINIMAL}scorer = \"exact\"\n"),
