@@ -140,13 +140,11 @@ impl TasksEnv {
         });
         let folder = folder.transpose()?;
         let reader = TaskReader {
+            config,
             folder: folder.as_deref(),
-            fields: &config.fields,
             scorer: &agenda.scorer,
             image_dir,
-            choice_seed: config.choice_seed,
             first_choice: first_choice(config, &agenda.scorer)?,
-            skips_unanswered: config.skip_unanswered,
         };
         let skill = SkillDoc::new(SAMPLE_SKILL);
         let input_of = |item: &Item, task: &Task| {

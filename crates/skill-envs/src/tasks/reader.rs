@@ -2,7 +2,7 @@
 
 use super::answers::{is_blank_answer, texts_of};
 use super::choices::{choices_of, choices_of_columns, columns};
-use super::config::FieldNames;
+use super::config::TasksConfig;
 use super::files::Folder;
 use super::python_literal::structured;
 use super::scorers::Scorer;
@@ -23,21 +23,19 @@ use std::sync::Arc;
 
 /// How records become tasks.
 pub(super) struct TaskReader<'a> {
-    pub(super) fields: &'a FieldNames,
+    pub(super) config: &'a TasksConfig,
     pub(super) scorer: &'a Scorer,
     pub(super) image_dir: &'a Path,
-    pub(super) choice_seed: Option<u64>,
     /// From which number right answers count the choices, where all of them are such numbers.
     pub(super) first_choice: Option<u64>,
     pub(super) folder: Option<&'a Folder>,
-    pub(super) skips_unanswered: bool,
 }
 
 impl TaskReader<'_> {
     /// Reads a task; `None` if it needs a label that nobody has given. The error says what is wrong with which field.
     /// `number` counts the records of the file from 1.
     pub(super) fn read(&self, record: Record, number: usize) -> Result<Option<(Item, Task)>, EnvError> {
-        if self.skips_unanswered && self.is_unanswered(&record) {
+        if self.config.skip_unanswered && self.is_unanswered(&record) {
             return Ok(None);
         }
         match self.read_fields(&record, number) {
@@ -72,12 +70,12 @@ impl TaskReader<'_> {
     }
 
     fn reference<'r>(&'r self, record: &'r Record) -> Result<Option<(&'r str, &'r Value)>, String> {
-        find(&record.fields, self.fields.answer.as_deref(), &ANSWER_FIELDS, "answer_field")
+        find(&record.fields, self.config.fields.answer.as_deref(), &ANSWER_FIELDS, "answer_field")
     }
 
     /// Why there is no reference, where the file says it.
     fn missing_answer<'r>(&self, record: &'r Record) -> Option<&'r Missing> {
-        let is_answer = |name: &str| match &self.fields.answer {
+        let is_answer = |name: &str| match &self.config.fields.answer {
             Some(asked) => asked == name,
             None => ANSWER_FIELDS.contains(&name),
         };
@@ -87,14 +85,15 @@ impl TaskReader<'_> {
 
     fn read_fields(&self, record: &Record, number: usize) -> Result<(ItemId, String, Task), String> {
         let fields = &record.fields;
-        let id = match find(fields, self.fields.id.as_deref(), &ID_FIELDS, "id_field")? {
+        let id = match find(fields, self.config.fields.id.as_deref(), &ID_FIELDS, "id_field")? {
             Some((name, value)) => id_of(name, value)?,
             None => record.place.numbered(number),
         };
-        let task_type = match find(fields, self.fields.task_type.as_deref(), &TYPE_FIELDS, "type_field")? {
-            Some((name, value)) => task_type_of(name, value)?,
-            None => String::new(),
-        };
+        let task_type =
+            match find(fields, self.config.fields.task_type.as_deref(), &TYPE_FIELDS, "type_field")? {
+                Some((name, value)) => task_type_of(name, value)?,
+                None => String::new(),
+            };
         let id = ItemId::new(id);
         let mut changed = Map::new();
         let mut task = Task {
@@ -122,7 +121,7 @@ impl TaskReader<'_> {
         match (reference, self.scorer.expects()) {
             (Some((name, value)), _) => self.scorer.read_reference(&mut task, name, value)?,
             (None, Some(what)) => {
-                let name = self.fields.answer.as_deref().unwrap_or("answers");
+                let name = self.config.fields.answer.as_deref().unwrap_or("answers");
                 let scorer = self.scorer.kind().as_str();
                 return Err(format!("has no answer; the scorer `{scorer}` needs `{name}`, {what}"));
             }
@@ -141,10 +140,10 @@ impl TaskReader<'_> {
         reference: Option<(&str, &Value)>,
     ) -> Result<Option<Value>, String> {
         let is_choice = self.scorer.choice_by().is_some();
-        if !is_choice && self.fields.choices.is_none() {
+        if !is_choice && self.config.fields.choices.is_none() {
             return Ok(None);
         }
-        let asked = self.fields.choices.as_deref();
+        let asked = self.config.fields.choices.as_deref();
         let columns = asked.and_then(|name| columns(fields, name));
         task.choices = match &columns {
             Some(columns) => choices_of_columns(fields, columns)?,
@@ -161,7 +160,7 @@ impl TaskReader<'_> {
             })?;
             task.correct = right_choice(answer, &task.choices, columns.as_deref(), self.first_choice)?;
         }
-        if let Some(seed) = self.choice_seed {
+        if let Some(seed) = self.config.choice_seed {
             (task.choices, task.correct) = shuffled_choices(&task.choices, task.correct, seed, id.as_str());
         }
         if is_choice {
@@ -172,7 +171,8 @@ impl TaskReader<'_> {
     }
 
     fn images(&self, fields: &Map<String, Value>) -> Result<Vec<Image>, String> {
-        let Some((name, value)) = find(fields, self.fields.images.as_deref(), &[], "images_field")? else {
+        let Some((name, value)) = find(fields, self.config.fields.images.as_deref(), &[], "images_field")?
+        else {
             return Ok(Vec::new());
         };
         let names = texts_of(name, value)?;
@@ -200,7 +200,7 @@ impl TaskReader<'_> {
     }
 
     fn rules(&self, fields: &Map<String, Value>) -> Result<Vec<Rule>, String> {
-        let Some(name) = self.fields.rules.as_deref() else { return Ok(Vec::new()) };
+        let Some(name) = self.config.fields.rules.as_deref() else { return Ok(Vec::new()) };
         let Some(value) = given(fields, name) else { return Ok(Vec::new()) };
         let parsed = match value {
             Value::String(text) => structured(text).unwrap_or_else(|| value.clone()),
