@@ -4,6 +4,7 @@
 //! [`ScorerConfig`] with its settings. Nothing outside of this folder asks which scorer it has.
 
 mod anls;
+mod answer;
 pub(in crate::tasks) mod choice;
 pub mod command;
 mod contains;
@@ -18,6 +19,7 @@ mod rubric;
 mod rules;
 
 pub use anls::DEFAULT_ANLS_THRESHOLD;
+pub(crate) use answer::{Answer, Verdict, quoted, shown_references};
 pub use command::CommandConfig;
 pub use rubric::{JUDGE_PROMPT, JUDGE_PROMPT_NAME, RubricConfig};
 pub(crate) use rubric::{JudgedAnswer, Rubric};
@@ -26,20 +28,14 @@ use super::answers::answers_of;
 use super::task::{Asked, Task};
 use crate::answerable::ReplyForm;
 use crate::error::EnvError;
-use crate::score::{ChoiceBy, NumericOptions, Rule, Score};
+use crate::score::{ChoiceBy, NumericOptions, Rule};
+use answer::{MAX_ANSWER_CHARACTERS, MAX_ANSWERS, cut};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use skill_llm::{CallCtx, ChatModel, ChatReply};
+use serde_json::Value;
+use skill_llm::{CallCtx, ChatModel};
 use std::borrow::Cow;
 use std::sync::Arc;
-
-/// How many characters of an answer are in a reason.
-const MAX_REPLY_CHARACTERS: usize = 80;
-/// How many characters of a reference are in a reason.
-const MAX_ANSWER_CHARACTERS: usize = 60;
-/// How many references, fields or broken rules are in a reason.
-const MAX_ANSWERS: usize = 3;
 
 /// The table of scorers. A row has the kind with its settings, the name in configurations, the file with the
 /// specification, and the scorer that is made from the settings.
@@ -178,7 +174,7 @@ pub struct ScorerSpec {
     pub keys: &'static [&'static str],
     /// Settings of which it needs one.
     pub needs: &'static [&'static str],
-    /// What it compares, for a person who chooses; `None` if it is not one of the usual ones.
+    /// The comparison in a few words, for a person who chooses; `None` if it is not one of the usual scorers.
     pub summary: Option<&'static str>,
     /// True if it asks a judge.
     pub is_judged: bool,
@@ -186,7 +182,7 @@ pub struct ScorerSpec {
     /// The forms in which a right answer has to score 1, as far as that is known without a model and a program; in a
     /// sentence it has to where the whole reply is the answer.
     forms: &'static [ReplyForm],
-    /// What it rewards, as a sentence.
+    /// The reward, as a sentence.
     reward: &'static str,
 }
 
@@ -201,7 +197,7 @@ const ANY_FORM: &[ReplyForm] = &[ReplyForm::Requested, ReplyForm::Bold, ReplyFor
 /// A right answer has to score 1 if nothing is said besides.
 const ALONE: &[ReplyForm] = &[ReplyForm::Requested, ReplyForm::Bold];
 
-/// What the references of an item are to a scorer.
+/// The role of an item's references for a scorer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum References {
     /// Texts, of which an answer has to repeat one word for word.
@@ -214,56 +210,6 @@ enum References {
     Values,
     /// No answers: a reply that repeats one is not right.
     NoAnswers,
-}
-
-/// What an answer is worth, and why.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Verdict {
-    pub(crate) score: Score,
-    /// Why the answer is not right, as a sentence without its period.
-    pub(crate) reason: String,
-    /// What only this scorer knows.
-    pub(crate) extras: Map<String, Value>,
-}
-
-impl Verdict {
-    fn new(score: Score, reason: String) -> Self {
-        Self { score, reason, extras: Map::new() }
-    }
-
-    /// The same, with what only this scorer knows.
-    fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.extras.insert(name.to_owned(), value.into());
-        self
-    }
-}
-
-/// What is scored.
-pub(crate) struct Answer<'a> {
-    pub(crate) task: Asked<'a>,
-    /// What was extracted.
-    pub(crate) text: &'a str,
-    /// The reply without what the model thought, where the answer is its last line for want of anything better.
-    pub(crate) whole: Option<&'a str>,
-    /// What the answer is called in a reason: `reply` or `answer`.
-    pub(crate) noun: &'a str,
-    pub(crate) reply: &'a ChatReply,
-    /// What the agent was asked.
-    pub(crate) asked: &'a str,
-}
-
-impl Answer<'_> {
-    /// The answer as a reason quotes it.
-    fn quoted(&self) -> String {
-        quoted(self.text, MAX_REPLY_CHARACTERS)
-    }
-
-    /// The verdict on an answer that was compared with the references.
-    fn compared(&self, score: Score) -> Verdict {
-        let (answer, expected) = (self.quoted(), shown_references(&self.task.answers));
-        let reason = format!("the {} {answer} matches no reference answer; expected {expected}", self.noun);
-        Verdict::new(score, reason)
-    }
 }
 
 /// A score, or who knows it.
@@ -279,27 +225,27 @@ pub(crate) trait TaskScorer: std::fmt::Debug + Send + Sync {
     /// Scores an answer that is not empty.
     fn score(&self, answer: &Answer<'_>) -> Scored<'_>;
 
-    /// Why its settings cannot be, as far as that shows only now.
+    /// The fault of settings that no scorer can have.
     fn problem(&self) -> Option<&'static str> {
         None
     }
 
-    /// What decides a score, where that is not what was configured.
+    /// The settings that decide a score, if they are not those that were configured.
     fn own_settings(&self) -> Option<Value> {
         None
     }
 
-    /// What it rewards, where that depends on its settings.
+    /// The reward, if it depends on the settings.
     fn own_reward(&self) -> Option<String> {
         None
     }
 
-    /// What the field of the right answer has to hold; `None` if items can be scored without one.
+    /// The value that the answer field has to have; `None` if items can be scored without one.
     fn expects(&self) -> Option<&'static str> {
         Some("a text or a list of texts")
     }
 
-    /// Reads the field of the right answer, of this name, into the task.
+    /// Reads the answer field, which has this name, into the task.
     fn read_reference(&self, task: &mut Task, name: &str, value: &Value) -> Result<(), String> {
         task.answers = match self.expects() {
             Some(_) => not_blank(name, answers_of(name, value)?)?,
@@ -308,7 +254,7 @@ pub(crate) trait TaskScorer: std::fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Why an item cannot be scored, if the agent is offered tools or not.
+    /// Why an item cannot be scored by an agent with or without tools; `None` if it can.
     fn fault(&self, _task: &Task, _offers_tools: bool) -> Option<&'static str> {
         None
     }
@@ -318,7 +264,7 @@ pub(crate) trait TaskScorer: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// What a right answer looks like, for those who read trajectories.
+    /// A right answer, for those who read trajectories.
     fn reference_text(&self, task: &Task) -> String {
         reference_text(task, &[])
     }
@@ -502,27 +448,4 @@ fn reference_text(task: &Task, rules: &[Rule]) -> String {
 
 fn wrong(message: impl Into<String>) -> EnvError {
     EnvError::Configuration { message: message.into() }
-}
-
-pub(crate) fn shown_references(references: &[String]) -> String {
-    let shown: Vec<String> =
-        references.iter().take(MAX_ANSWERS).map(|text| quoted(text, MAX_ANSWER_CHARACTERS)).collect();
-    let mut shown = shown.join(" or ");
-    if references.len() > MAX_ANSWERS {
-        shown.push_str(&format!(" or one of {} more", references.len() - MAX_ANSWERS));
-    }
-    shown
-}
-
-/// A text on one line in quotation marks, cut to this many characters.
-pub(crate) fn quoted(text: &str, max_characters: usize) -> String {
-    format!("{:?}", cut(text, max_characters))
-}
-
-fn cut(text: &str, max_characters: usize) -> String {
-    let mut shown: String = text.chars().take(max_characters).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    shown
 }
