@@ -2,6 +2,7 @@
 
 use crate::item::Split;
 use crate::score::{Score, contains, em_f1};
+use crate::tasks::ScorerConfig;
 use serde::{Deserialize, Serialize};
 use skill_core::{RatioSplit, SplitRatio, SplitRule};
 use std::path::PathBuf;
@@ -92,21 +93,20 @@ skill_core::named_enum! {
 }
 
 impl QaScorer {
-    /// What it rewards, as a sentence.
-    pub fn reward(self) -> &'static str {
-        match self {
-            Self::EmF1 => {
-                "The answer has to equal a reference but for case, punctuation and articles; words that it shares with one count in part."
-            }
-            Self::Contains => "A reference has to occur in the answer.",
-        }
-    }
-
     /// The score of a prediction.
     pub fn score(self, prediction: &str, answers: &[impl AsRef<str>]) -> Score {
         match self {
             Self::EmF1 => em_f1(prediction, answers),
             Self::Contains => contains(prediction, answers),
+        }
+    }
+}
+
+impl From<QaScorer> for ScorerConfig {
+    fn from(scorer: QaScorer) -> Self {
+        match scorer {
+            QaScorer::EmF1 => Self::EmF1,
+            QaScorer::Contains => Self::Contains,
         }
     }
 }

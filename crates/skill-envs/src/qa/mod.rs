@@ -144,7 +144,7 @@ impl Env for QaEnv {
     }
 
     fn reward(&self) -> Option<String> {
-        Some(self.scorer.reward().to_owned())
+        Some(self.agenda.scorer.reward())
     }
 
     fn reference_reply(&self, item: &Item) -> Option<String> {
@@ -165,7 +165,7 @@ impl Env for QaEnv {
 
     fn label(&self, item: &Item) -> Option<String> {
         let task = rollout::task(&self.question(&item.id)?);
-        self.agenda.label(Asked { item, task: &task })
+        self.agenda.scorer.label(&task)
     }
 
     fn goal(&self, item: &Item) -> Option<String> {

@@ -1,13 +1,13 @@
 //! What a question is in terms of [`crate::tasks`]: the prompt, the scorer, and the whole reply as the answer.
 
 use super::ROLLOUT_PROMPT_NAME;
-use super::config::{QaScorer, QaSettings};
+use super::config::QaSettings;
 use super::item::QaItem;
 use crate::error::EnvError;
 use crate::tasks::rollout::Agenda;
-use crate::tasks::scorer::Scorer;
+use crate::tasks::scorers::Scorer;
 use crate::tasks::task::{Asked, Task, Variables};
-use crate::tasks::{Extraction, Extractor, ScorerConfig};
+use crate::tasks::{Extraction, Extractor};
 use serde_json::{Map, Value};
 use skill_core::SkillDoc;
 use skill_llm::{Message, PromptError, PromptTemplate};
@@ -26,10 +26,7 @@ pub(super) fn agenda(settings: QaSettings) -> Result<Agenda, EnvError> {
         tools: Vec::new(),
         max_tokens: settings.max_tokens,
         extractor: Extractor::new(Extraction::Whole)?,
-        scorer: Scorer::new(match settings.scorer {
-            QaScorer::EmF1 => ScorerConfig::EmF1,
-            QaScorer::Contains => ScorerConfig::Contains,
-        })?,
+        scorer: Scorer::new(settings.scorer.into())?,
         guard: None,
     };
     check_prompt(&agenda)?;
@@ -67,14 +64,6 @@ pub(super) fn task(item: &QaItem) -> Task {
     Task {
         variables: Variables::Own(Map::from_iter(variables)),
         answers: item.answers.clone(),
-        reference: Value::Null,
-        choices: Vec::new(),
-        correct: 0,
-        images: Vec::new(),
-        rules: Vec::new(),
-        patterns: Vec::new(),
-        fault: None,
-        files: Vec::new().into(),
-        place: None,
+        ..Task::default()
     }
 }

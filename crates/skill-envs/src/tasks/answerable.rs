@@ -1,17 +1,16 @@
 //! Can a reply that follows the prompt score 1? One function for data without a configuration, for `doctor`, and for what
 //! a run keeps of its checks.
 
-use super::ScorerConfig;
 use super::config::Extraction;
 use super::rollout::Agenda;
-use super::scorer::{Answer, Scorer};
+use super::scorers::{Answer, Scorer};
 use super::task::Asked;
 use crate::answerable::{AnswerFinding, MAX_EXACT_WORDS, ReplyForm};
 use skill_core::decoration::of_cell;
 use skill_core::labels::{class_counts, class_label};
 use skill_core::{ItemId, SkillDoc, Usage};
 use skill_llm::ChatReply;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The number of items whose prompts are searched for what every prompt has to state.
 const MAX_PROMPTS: usize = 20;
@@ -98,7 +97,7 @@ fn hidden_choices(
     agenda: &Agenda,
     prompt_of: &dyn Fn(&Asked<'_>) -> Option<String>,
 ) -> Option<AnswerFinding> {
-    let ScorerConfig::Choice { .. } = agenda.scorer.config() else { return None };
+    agenda.scorer.choice_by()?;
     let hidden = tasks.iter().filter_map(|task| {
         let prompt = prompt_of(task)?;
         let choice = task.choices.iter().find(|choice| !prompt.contains(&plain(&choice.text)))?;
@@ -115,10 +114,9 @@ fn unnamed_classes(
     agenda: &Agenda,
     is_everywhere: &dyn Fn(&str) -> bool,
 ) -> Option<AnswerFinding> {
-    let labels: Vec<String> = match agenda.scorer.config() {
-        ScorerConfig::LabelSet => tasks.iter().flat_map(|task| task.answers.iter().cloned()).collect(),
-        _ => tasks.iter().map(|task| agenda.label(*task)).collect::<Option<_>>()?,
-    };
+    let labels: Vec<&[String]> =
+        tasks.iter().map(|task| agenda.scorer.labels(task.task)).collect::<Option<_>>()?;
+    let labels = labels.concat();
     let classes = class_counts(labels.iter().map(String::as_str)).or_else(|| repeated(&labels, agenda))?;
     let unnamed: Vec<String> = classes.keys().filter(|label| !is_everywhere(label)).cloned().collect();
     (!unnamed.is_empty()).then_some(AnswerFinding::ClassesUnnamed { n_classes: classes.len(), unnamed })
@@ -127,7 +125,7 @@ fn unnamed_classes(
 /// How many items have each answer, if the answers are repeated as classes are, but are too many or too long for what is
 /// taken for labels elsewhere.
 fn repeated(answers: &[String], agenda: &Agenda) -> Option<BTreeMap<String, usize>> {
-    if !matches!(agenda.scorer.config(), ScorerConfig::Exact { .. } | ScorerConfig::EmF1) {
+    if !agenda.scorer.compares_words() {
         return None;
     }
     let mut counts = BTreeMap::<String, usize>::new();
@@ -141,7 +139,7 @@ fn repeated(answers: &[String], agenda: &Agenda) -> Option<BTreeMap<String, usiz
 
 /// References that are texts of several sentences, under a scorer that compares words.
 fn prose(tasks: &[Asked<'_>], agenda: &Agenda) -> Option<AnswerFinding> {
-    if !matches!(agenda.scorer.config(), ScorerConfig::Exact { .. } | ScorerConfig::EmF1) {
+    if !agenda.scorer.compares_words() {
         return None;
     }
     let n_words = |answer: &String| answer.split_whitespace().count();
@@ -160,15 +158,8 @@ fn parts_of_form(tasks: &[Asked<'_>], agenda: &Agenda) -> Vec<String> {
         Extraction::Json { field } => field.rsplit('.').next().map(str::to_owned).into_iter().collect(),
         Extraction::Whole | Extraction::LastLine | Extraction::Regex { .. } => Vec::new(),
     };
-    if let ScorerConfig::JsonFields { fields, .. } = agenda.scorer.config() {
-        let of_references = || {
-            let objects = tasks.iter().filter_map(|task| task.reference.as_object());
-            let names: BTreeSet<&String> = objects.flat_map(|object| object.keys()).collect();
-            names.into_iter().cloned().collect()
-        };
-        let names: Vec<String> = if fields.is_empty() { of_references() } else { fields.clone() };
-        parts.extend(names.iter().filter_map(|name| name.rsplit('.').next().map(str::to_owned)));
-    }
+    let members = agenda.scorer.members(tasks);
+    parts.extend(members.iter().filter_map(|name| name.rsplit('.').next().map(str::to_owned)));
     parts
 }
 
@@ -180,7 +171,7 @@ fn rejected(tasks: &[Asked<'_>], agenda: &Agenda, form: ReplyForm) -> Option<Ans
     let failing = |task: &&Asked<'_>| !is_accepted(**task, agenda, form);
     let failing: Vec<&Asked<'_>> = tasks.iter().filter(failing).collect();
     let first = failing.first()?;
-    let answer = agenda.reference_answer(**first)?;
+    let answer = agenda.scorer.right_answers(first).first()?.clone();
     Some(AnswerFinding::ReferenceRejected {
         form,
         n_items: failing.len(),
@@ -204,74 +195,40 @@ pub(crate) fn rejected_by_guard<'a>(
         return None;
     }
     let first = tasks.first()?;
-    Some((first.item.id.clone(), agenda.reference_answer(*first)?))
+    Some((first.item.id.clone(), agenda.scorer.right_answers(first).first()?.clone()))
 }
 
 /// True if a reply in this form can be made and scored without a model or a program, and if the scorer is one that accepts
 /// it.
 fn can_compare(agenda: &Agenda, form: ReplyForm) -> bool {
-    let is_whole = matches!(agenda.extractor.extraction(), Extraction::Whole);
-    if matches!(agenda.extractor.extraction(), Extraction::Regex { .. }) {
-        return false;
-    }
-    match agenda.scorer.config() {
-        ScorerConfig::Exact { .. } | ScorerConfig::EmF1 => form != ReplyForm::Sentence || is_whole,
-        ScorerConfig::LabelSet
-        | ScorerConfig::Choice { .. }
-        | ScorerConfig::Numeric(_)
-        | ScorerConfig::JsonFields { .. } => form != ReplyForm::Sentence,
-        // Published scorers compare what is written, and one that looks for the reference finds it in any form.
-        ScorerConfig::Anls { .. } => form == ReplyForm::Requested || form == ReplyForm::Sentence && is_whole,
-        ScorerConfig::OfficeQa | ScorerConfig::Contains => form == ReplyForm::Requested,
-        // Nobody knows a reply to a pattern or a rule, and nothing is asked of a judge or a program here.
-        ScorerConfig::Regex { .. }
-        | ScorerConfig::Rules { .. }
-        | ScorerConfig::Rubric(_)
-        | ScorerConfig::Command(_) => false,
-    }
+    let extraction = agenda.extractor.extraction();
+    let is_whole = matches!(extraction, Extraction::Whole);
+    !matches!(extraction, Extraction::Regex { .. }) && agenda.scorer.has_to_accept(form, is_whole)
 }
 
 /// True if one of the references scores 1 in this form.
 fn is_accepted(task: Asked<'_>, agenda: &Agenda, form: ReplyForm) -> bool {
-    let scorer = &agenda.scorer;
-    let joined = [agenda.reference_answer(task).unwrap_or_default()];
-    let references = match scorer.config() {
-        // Its references are the parts of one answer.
-        ScorerConfig::LabelSet => joined.as_slice(),
-        _ => task.answers.as_slice(),
-    };
-    references.iter().any(|answer| {
+    agenda.scorer.right_answers(&task).iter().any(|answer| {
         let Some(text) = reply_in(agenda, answer, form) else { return false };
         let reply = ChatReply::text(text, Usage::default());
         let extracted = agenda.extractor.extract(&reply.text);
         let answer =
             Answer { task, text: &extracted.answer, whole: None, noun: "reply", reply: &reply, asked: "" };
-        scorer.compared(&answer).is_some_and(|verdict| verdict.score.hard >= 1.0)
+        agenda.scorer.accepts(&answer)
     })
 }
 
 /// A reply with this answer in this form.
 fn reply_in(agenda: &Agenda, answer: &str, form: ReplyForm) -> Option<String> {
+    let in_bold = || match agenda.scorer.marked(answer) {
+        Some(marked) => marked,
+        None if matches!(agenda.extractor.extraction(), Extraction::Json { .. }) => answer.to_owned(),
+        None => format!("**{}**", answer.trim()),
+    };
     match form {
         ReplyForm::Requested => agenda.extractor.reply_with(answer),
-        ReplyForm::Bold if matches!(agenda.scorer.config(), ScorerConfig::JsonFields { .. }) => {
-            agenda.extractor.reply_with(&format!("```json\n{answer}\n```"))
-        }
-        ReplyForm::Bold if matches!(agenda.extractor.extraction(), Extraction::Json { .. }) => {
-            agenda.extractor.reply_with(answer)
-        }
-        ReplyForm::Bold => agenda.extractor.reply_with(&format!("**{}**", answer.trim())),
+        ReplyForm::Bold => agenda.extractor.reply_with(&in_bold()),
         ReplyForm::Sentence => Some(format!("The answer is {}.", answer.trim())),
-    }
-}
-
-impl Agenda {
-    /// The answer that a right reply gives, where it is known.
-    fn reference_answer(&self, task: Asked<'_>) -> Option<String> {
-        match self.scorer.config() {
-            ScorerConfig::LabelSet => Some(task.answers.join(", ")),
-            _ => task.answers.first().cloned(),
-        }
     }
 }
 

@@ -2,17 +2,12 @@
 
 use super::files::FilesConfig;
 use super::preset::Preset;
+use super::scorers::ScorerConfig;
 use crate::item::Split;
-use crate::score::{ChoiceBy, NumericOptions};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use skill_core::RatioSplit;
-use skill_llm::{Secrets, ToolSpec};
+use skill_llm::ToolSpec;
 use std::path::PathBuf;
-use std::time::Duration;
-
-/// The similarity below which an answer is worth nothing, as ANLS is usually reported.
-pub const DEFAULT_ANLS_THRESHOLD: f64 = 0.5;
 
 /// Where the data is, how it is read and split, and how replies are asked for and scored.
 #[derive(Debug, Clone, PartialEq)]
@@ -174,139 +169,4 @@ pub enum Extraction {
         /// Its name; dots lead into objects.
         field: String,
     },
-}
-
-/// How an answer is scored.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-#[non_exhaustive]
-pub enum ScorerConfig {
-    /// Equality, see [`crate::score::exact`].
-    Exact {
-        /// Whether case does not count.
-        ignore_case: bool,
-    },
-    /// SQuAD's exact match and F1, see [`crate::score::em_f1`].
-    EmF1,
-    /// Whether a reference is in the answer, see [`crate::score::contains`].
-    Contains,
-    /// Which labels are named, all of which belong, see [`crate::score::label_set`].
-    LabelSet,
-    /// Which choice is named, see [`crate::score::choice`].
-    Choice {
-        /// By what.
-        by: ChoiceBy,
-    },
-    /// Numbers, see [`crate::score::numeric`].
-    Numeric(NumericOptions),
-    /// Similarity of texts, see [`crate::score::anls`].
-    Anls {
-        /// The normalized distance from which an answer is worth nothing.
-        threshold: f64,
-    },
-    /// Whether a pattern is found in the answer.
-    Regex {
-        /// The pattern; `None` takes the references as patterns.
-        pattern: Option<String>,
-    },
-    /// Fields of a JSON object, see [`crate::score::json_fields`].
-    JsonFields {
-        /// The fields; empty for all that the reference has.
-        fields: Vec<String>,
-        /// The greatest difference of numbers.
-        tolerance: f64,
-        /// Whether case does not count.
-        ignore_case: bool,
-    },
-    /// Rules, see [`crate::score::Rule::parse`]; an item may have further ones.
-    Rules {
-        /// The rules of all items.
-        rules: Vec<Value>,
-    },
-    /// A judge model with a rubric.
-    Rubric(RubricConfig),
-    /// A program.
-    Command(CommandConfig),
-    /// As SkillOpt scores OfficeQA, see [`crate::score::office_qa`].
-    OfficeQa,
-}
-
-impl ScorerConfig {
-    /// The name in the configuration.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Exact { .. } => "exact",
-            Self::EmF1 => "em_f1",
-            Self::Contains => "contains",
-            Self::LabelSet => "label_set",
-            Self::Choice { .. } => "choice",
-            Self::Numeric(_) => "numeric",
-            Self::Anls { .. } => "anls",
-            Self::Regex { .. } => "regex",
-            Self::JsonFields { .. } => "json_fields",
-            Self::Rules { .. } => "rules",
-            Self::Rubric(_) => "rubric",
-            Self::Command(_) => "command",
-            Self::OfficeQa => "officeqa",
-        }
-    }
-
-    /// What it rewards, as a sentence.
-    pub fn reward(&self) -> String {
-        match self {
-            Self::Exact { ignore_case: true } => "The answer has to equal a reference; case does not count.".to_owned(),
-            Self::Exact { ignore_case: false } => "The answer has to equal a reference to the letter.".to_owned(),
-            Self::EmF1 => "The answer has to equal a reference but for case, punctuation and articles; words that it shares with one count in part.".to_owned(),
-            Self::Contains => "A reference has to occur in the answer.".to_owned(),
-            Self::LabelSet => "The answer has to name all labels of the reference and no others, in any order.".to_owned(),
-            Self::Choice { .. } => "The answer has to name the right choice.".to_owned(),
-            Self::Numeric(_) => "The number in the answer has to be that of a reference, within the tolerance.".to_owned(),
-            Self::Anls { .. } => "The answer has to be spelled nearly as a reference is.".to_owned(),
-            Self::Regex { .. } => "A pattern has to match in the answer.".to_owned(),
-            Self::JsonFields { fields, .. } if fields.is_empty() => {
-                "The answer has to be a JSON object with every field of the reference.".to_owned()
-            }
-            Self::JsonFields { fields, .. } => {
-                format!("The answer has to be a JSON object with these fields as in the reference: {}.", fields.join(", "))
-            }
-            Self::Rules { .. } => "The answer has to keep every rule of the task.".to_owned(),
-            Self::Rubric(RubricConfig { rubric, .. }) => format!("A judge grades the answer by this rubric: {rubric}"),
-            Self::Command(_) => "A program grades the answer.".to_owned(),
-            Self::OfficeQa => "The answer has to give the reference's values, numbers within one percent.".to_owned(),
-        }
-    }
-}
-
-/// How a judge scores.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RubricConfig {
-    /// What a good answer is.
-    pub rubric: String,
-    /// The share of the points from which `hard` is 1.
-    pub pass_score: f64,
-    /// A template that replaces [`super::JUDGE_PROMPT`].
-    pub prompt: Option<String>,
-}
-
-/// A program that scores; see [`super::command`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CommandConfig {
-    /// The program and its arguments; no shell reads them.
-    pub command: Vec<String>,
-    /// Where it is started.
-    pub dir: PathBuf,
-    /// Names of environment variables that it gets besides [`skill_llm::process::BASE_VARIABLES`].
-    ///
-    /// What it scores was written by a model, and may be code that it runs, so no key reaches it unnamed.
-    pub pass_env: Vec<String>,
-    /// How long one answer may take.
-    pub timeout: Duration,
-    /// Whether it runs in the sandbox, where it reads its directory and nothing else of the user.
-    #[serde(default)]
-    pub sandbox: bool,
-    /// The secrets of the run, which are taken out of everything that the program prints.
-    #[serde(skip)]
-    pub secrets: Secrets,
 }

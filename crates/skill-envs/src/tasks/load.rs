@@ -515,7 +515,7 @@ fn structured_ids(file: &Path) -> Result<Vec<(ItemId, usize)>, EnvError> {
     }
     read_records(file)?
         .iter()
-        .map(|record| match super::task::listed_id(&record.fields) {
+        .map(|record| match super::reader::listed_id(&record.fields) {
             Ok(id) => Ok((ItemId::new(id), record.place.line())),
             Err(message) => Err(record.place.error(message)),
         })

@@ -34,7 +34,6 @@
 pub(crate) mod answerable;
 mod answers;
 mod choices;
-pub mod command;
 mod config;
 mod extract;
 mod files;
@@ -43,10 +42,10 @@ mod image;
 pub(crate) mod load;
 mod preset;
 mod python_literal;
+mod reader;
 pub(crate) mod rollout;
-mod rubric;
 mod sample;
-pub(crate) mod scorer;
+pub(crate) mod scorers;
 mod survey;
 mod talk;
 pub(crate) mod task;
@@ -54,18 +53,18 @@ mod traces;
 mod world;
 
 pub use crate::data::{DATA_FORMATS, items_member_of, split_of_file, splits_of_names, write_json_lines};
-pub use config::{
-    CommandConfig, DEFAULT_ANLS_THRESHOLD, Extraction, FieldNames, NamedPrompt, RubricConfig, ScorerConfig,
-    Splitting, TasksConfig, TasksSettings,
-};
+pub use config::{Extraction, FieldNames, NamedPrompt, Splitting, TasksConfig, TasksSettings};
 pub use extract::{Extracted, Extractor};
 pub use files::{FILES_PROMPT, FILES_PROMPT_NAME, FileTool, FilesConfig, ToolFormat};
 pub use foreign::{ForeignLayout, foreign_layout};
 pub use load::read_split_ids;
 pub use preset::Preset;
-pub use rubric::{JUDGE_PROMPT, JUDGE_PROMPT_NAME};
-pub(crate) use rubric::{JudgedAnswer, Rubric};
 pub use sample::DataSample;
+pub use scorers::{
+    CommandConfig, DEFAULT_ANLS_THRESHOLD, JUDGE_PROMPT, JUDGE_PROMPT_NAME, RubricConfig, ScorerConfig,
+    ScorerKind, ScorerSpec, command,
+};
+pub(crate) use scorers::{JudgedAnswer, Rubric};
 pub use survey::{DataSurvey, FieldSurvey, LEAK_SHARE};
 pub use task::ANSWER_FIELDS;
 pub use traces::{TraceMessage, TraceTask, Traces, trace_layout};
@@ -82,8 +81,9 @@ use async_trait::async_trait;
 use files::{FileAccess, Folder};
 use indexmap::IndexMap;
 use load::{Source, load_splits};
+use reader::TaskReader;
 use rollout::{Agenda, Attempt};
-use scorer::Scorer;
+use scorers::Scorer;
 use serde_json::{Map, Value, json};
 use skill_core::labels::{class_label, respelled};
 use skill_core::{ItemId, RolloutResult, SkillDoc};
@@ -93,7 +93,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use talk::Talk;
-use task::{Asked, SHOWN_FIELDS, Task, TaskReader};
+use task::{Asked, SHOWN_FIELDS, Task};
 
 /// The name of the built-in prompt.
 pub const ROLLOUT_PROMPT_NAME: &str = "rollout_tasks";
@@ -140,13 +140,11 @@ impl TasksEnv {
         });
         let folder = folder.transpose()?;
         let reader = TaskReader {
+            config,
             folder: folder.as_deref(),
-            fields: &config.fields,
-            scorer: &config.settings.scorer,
+            scorer: &agenda.scorer,
             image_dir,
-            choice_seed: config.choice_seed,
-            first_choice: first_choice(config)?,
-            skips_unanswered: config.skip_unanswered,
+            first_choice: first_choice(config, &agenda.scorer)?,
         };
         let skill = SkillDoc::new(SAMPLE_SKILL);
         let input_of = |item: &Item, task: &Task| {
@@ -178,7 +176,7 @@ impl TasksEnv {
             }
             reader.read(record, number)
         });
-        let may_lack = config.skip_unanswered || !reader.needs_answers();
+        let may_lack = config.skip_unanswered || agenda.scorer.expects().is_none();
         if let Some(error) = without.filter(|_| may_lack && !has_answer_field) {
             return Err(error);
         }
@@ -206,7 +204,7 @@ impl TasksEnv {
         let choice_seed = config.choice_seed;
         let faults = Arc::default();
         let env = Self { splits, by_id, agenda, n_unused, choice_seed, files, judge: None, faults };
-        env.check_rules()?;
+        env.check_scorer()?;
         env.check_guard()?;
         env.check_prompts()?;
         if config.lists_faults {
@@ -235,22 +233,13 @@ impl TasksEnv {
         self.tasks().filter_map(|task| Some(place_error(task, task.fault.clone()?)))
     }
 
-    /// Rules need something to hold answers against, and tools that can be called.
-    fn check_rules(&self) -> Result<(), EnvError> {
-        let ScorerConfig::Rules { .. } = self.agenda.scorer.config() else { return Ok(()) };
-        let common = self.agenda.scorer.rules();
-        let n_tools = self.agenda.tools.len();
-        for task in self.tasks() {
-            let fault = if common.is_empty() && task.rules.is_empty() {
-                "has no rules; the scorer `rules` needs `rules` in the configuration or a field with them"
-            } else if n_tools == 0 && common.iter().chain(&task.rules).any(crate::score::Rule::needs_tools) {
-                "has the rule `tool_called`, but the agent is offered no tools; name them with `tools`"
-            } else {
-                continue;
-            };
-            return Err(place_error(task, fault.to_owned()));
-        }
-        Ok(())
+    /// Refuses items that the scorer cannot score.
+    fn check_scorer(&self) -> Result<(), EnvError> {
+        let offers_tools = !self.agenda.tools.is_empty();
+        let fault = |task: Asked<'_>| {
+            Some(place_error(task, self.agenda.scorer.fault(&task, offers_tools)?.to_owned()))
+        };
+        self.tasks().find_map(fault).map_or(Ok(()), Err)
     }
 
     /// Refuses a second scorer that rejects every reference answer.
@@ -261,8 +250,8 @@ impl TasksEnv {
             Some((id, answer)) => Err(EnvError::Configuration {
                 message: format!(
                     "the second scorer `{}` gives no right answer a point: that of the item `{id}` is {}",
-                    guard.config().as_str(),
-                    scorer::quoted(&answer, MAX_ANSWER_CHARS)
+                    guard.kind().as_str(),
+                    scorers::quoted(&answer, MAX_ANSWER_CHARS)
                 ),
             }),
         }
@@ -383,9 +372,8 @@ fn spellings(config: &TasksConfig, merges: bool) -> Result<BTreeMap<String, Stri
 
 /// From which number right answers count their choices, where choices are scored that have letters and all answers are
 /// numbers.
-fn first_choice(config: &TasksConfig) -> Result<Option<u64>, EnvError> {
-    let ScorerConfig::Choice { by } = config.settings.scorer else { return Ok(None) };
-    if by == ChoiceBy::SkillOpt || config.preset.is_some() {
+fn first_choice(config: &TasksConfig, scorer: &Scorer) -> Result<Option<u64>, EnvError> {
+    if scorer.choice_by().is_none_or(|by| by == ChoiceBy::SkillOpt) || config.preset.is_some() {
         return Ok(None);
     }
     let mut answers: Vec<Value> = Vec::new();
@@ -435,9 +423,9 @@ fn respell(fields: &mut Map<String, Value>, asked: Option<&str>, spellings: &BTr
     }
 }
 
-/// A skill that is in no template by itself.
 /// Characters of a right answer that an error shows.
 const MAX_ANSWER_CHARS: usize = 80;
+/// A skill that is in no template by itself.
 const SAMPLE_SKILL: &str = "sample-skill-6d1f";
 
 /// Variables of the template that are no fields.
@@ -518,13 +506,13 @@ impl Env for TasksEnv {
     }
 
     fn judge(&self) -> Option<&Arc<dyn ChatModel>> {
-        let needs_it = |scorer: &Scorer| matches!(scorer.config(), ScorerConfig::Rubric(_));
+        let needs_it = |scorer: &Scorer| scorer.kind().spec().is_judged;
         let mut scorers = [Some(&self.agenda.scorer), self.agenda.guard.as_ref()].into_iter().flatten();
         self.judge.as_ref().filter(|_| scorers.any(needs_it))
     }
 
     fn reward(&self) -> Option<String> {
-        Some(self.agenda.scorer.config().reward())
+        Some(self.agenda.scorer.reward())
     }
 
     fn reference_reply(&self, item: &Item) -> Option<String> {
@@ -540,15 +528,15 @@ impl Env for TasksEnv {
     }
 
     fn doubtful_choices(&self, item: &Item) -> Vec<String> {
-        let ScorerConfig::Choice { by: ChoiceBy::Either } = self.agenda.scorer.config() else {
+        if self.agenda.scorer.choice_by() != Some(ChoiceBy::Either) {
             return Vec::new();
-        };
+        }
         let Ok(task) = self.task(item) else { return Vec::new() };
         texts_that_are_labels(&task.choices).map(|choice| choice.text.clone()).collect()
     }
 
     fn label(&self, item: &Item) -> Option<String> {
-        self.agenda.label(self.task(item).ok()?)
+        self.agenda.scorer.label(self.task(item).ok()?.task)
     }
 
     fn goal(&self, item: &Item) -> Option<String> {

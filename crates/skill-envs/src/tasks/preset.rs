@@ -1,7 +1,8 @@
 //! Benchmarks whose own files are read, with the prompt and the scorer of the paper's protocol.
 
-use super::config::{Extraction, FieldNames, ScorerConfig, TasksConfig};
+use super::config::{Extraction, FieldNames, TasksConfig};
 use super::python_literal::python_strings;
+use super::scorers::ScorerConfig;
 use super::task::ANSWER_FIELDS;
 use crate::score::ChoiceBy;
 use serde_json::{Map, Value};

@@ -1,7 +1,7 @@
 //! One attempt: what is asked, and what becomes of the reply.
 
 use super::extract::{Extracted, Extractor};
-use super::scorer::{Answer, Scorer, Verdict, shown_references};
+use super::scorers::{Answer, Scorer, Verdict, shown_references};
 use super::task::{Asked, SHOWN_FIELDS};
 use crate::error::EnvError;
 use crate::record;
@@ -169,10 +169,10 @@ impl Agenda {
         let calls_tools = !reply.tool_calls.is_empty();
         let is_empty = extracted.answer.is_empty() && !calls_tools;
         let mut verdict =
-            if is_empty { Verdict::default() } else { self.scorer.score(&answer, judge, call).await? };
+            if is_empty { Verdict::default() } else { self.scorer.verdict(&answer, judge, call).await? };
         if let Some(guard) = &self.guard {
             let second =
-                if is_empty { Verdict::default() } else { guard.score(&answer, judge, call).await? };
+                if is_empty { Verdict::default() } else { guard.verdict(&answer, judge, call).await? };
             verdict.extras.insert(GUARD_KEY.to_owned(), json!(second.score.soft));
         }
         let mut result = RolloutResult::new(task.item.id.clone(), verdict.score.hard, verdict.score.soft);
@@ -188,7 +188,7 @@ impl Agenda {
         if result.question.is_empty() {
             result.task_description = asked.clone();
         }
-        result.reference_text = self.reference_text(task);
+        result.reference_text = self.scorer.reference_text(&task);
         result.target_system_prompt = attempt.opening.text_of(Role::System);
         result.target_user_prompt = asked;
         result.trajectory = attempt.trajectory(&reply);
@@ -198,63 +198,9 @@ impl Agenda {
         Ok(result)
     }
 
-    /// What a right answer looks like, for those who read trajectories.
-    fn reference_text(&self, task: Asked<'_>) -> String {
-        if let (false, Some(choice)) = (task.choices.is_empty(), task.choices.get(task.correct))
-            && matches!(self.scorer.config(), super::ScorerConfig::Choice { .. })
-        {
-            return format!("{}. {}", choice.label, choice.text);
-        }
-        let rules: Vec<String> =
-            self.scorer.rules().iter().chain(&task.rules).map(|rule| rule.source().to_string()).collect();
-        let mut parts = task.answers.clone();
-        if !rules.is_empty() {
-            parts.push(format!("rules: {}", rules.join(", ")));
-        }
-        parts.join(" | ")
-    }
-
-    /// The answer that replies are compared with, where it is one text.
-    pub(crate) fn label(&self, task: Asked<'_>) -> Option<String> {
-        use super::ScorerConfig;
-        match self.scorer.config() {
-            ScorerConfig::Exact { .. }
-            | ScorerConfig::EmF1
-            | ScorerConfig::Contains
-            | ScorerConfig::Anls { .. }
-            | ScorerConfig::Command(_) => match task.answers.as_slice() {
-                [answer] => Some(answer.clone()),
-                _ => None,
-            },
-            // Numbers, fields and sets are compared otherwise, and rules and judges with no text.
-            ScorerConfig::LabelSet
-            | ScorerConfig::Choice { .. }
-            | ScorerConfig::Numeric(_)
-            | ScorerConfig::Regex { .. }
-            | ScorerConfig::JsonFields { .. }
-            | ScorerConfig::Rules { .. }
-            | ScorerConfig::Rubric(_)
-            | ScorerConfig::OfficeQa => None,
-        }
-    }
-
     /// A reply that is right, where one can be made from the reference.
     pub(crate) fn reference_reply(&self, task: Asked<'_>) -> Option<String> {
-        use super::ScorerConfig;
-        match self.scorer.config() {
-            ScorerConfig::Regex { .. } | ScorerConfig::Rules { .. } => None,
-            ScorerConfig::LabelSet => self.extractor.reply_with(&task.answers.join(", ")),
-            ScorerConfig::Exact { .. }
-            | ScorerConfig::EmF1
-            | ScorerConfig::Contains
-            | ScorerConfig::Choice { .. }
-            | ScorerConfig::Numeric(_)
-            | ScorerConfig::Anls { .. }
-            | ScorerConfig::JsonFields { .. }
-            | ScorerConfig::Rubric(_)
-            | ScorerConfig::Command(_)
-            | ScorerConfig::OfficeQa => self.extractor.reply_with(task.answers.first()?),
-        }
+        self.extractor.reply_with(&self.scorer.right_answer(&task)?)
     }
 }
 

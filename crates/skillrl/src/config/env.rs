@@ -183,11 +183,10 @@ impl EnvConfig {
 
     /// Which model grades answers by their scorer or by `guard`, that of `gate.guard`; `None` if none does.
     pub fn judge(&self, guard: Option<&str>) -> Option<TasksJudge> {
-        let is_rubric = |name: &str| TasksScorer::parse(name) == Some(TasksScorer::Rubric);
+        let is_judged = |scorer: TasksScorer| scorer.spec().is_judged;
+        let guard = guard.and_then(TasksScorer::parse);
         match self {
-            Self::Tasks(env) => {
-                (env.scorer == TasksScorer::Rubric || guard.is_some_and(is_rubric)).then_some(env.judge)
-            }
+            Self::Tasks(env) => (is_judged(env.scorer) || guard.is_some_and(is_judged)).then_some(env.judge),
             Self::Exec(env) => (env.rubric.is_some() || env.rubric_file.is_some()).then_some(env.judge),
             Self::Evals(env) => env.grader,
             Self::Qa(_)

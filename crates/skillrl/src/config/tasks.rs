@@ -1,61 +1,20 @@
 //! Words of `[env]` that choose among what other keys set: scorers, extractions and their like.
 
+use indexmap::IndexMap;
 use skill_core::named_enum;
 
-named_enum! {
-    /// How an answer is scored.
-    pub enum TasksScorer {
-        /// Exact match and F1 as SQuAD has them.
-        EmF1 = "em_f1",
-        /// A reference stands in the answer.
-        Contains = "contains",
-        /// Equality.
-        Exact = "exact",
-        /// Several labels, all of which belong.
-        LabelSet = "label_set",
-        /// Which choice is named.
-        Choice = "choice",
-        /// Numbers.
-        Numeric = "numeric",
-        /// Similarity of texts.
-        Anls = "anls",
-        /// A pattern is found.
-        Regex = "regex",
-        /// Fields of a JSON object.
-        JsonFields = "json_fields",
-        /// Rules.
-        Rules = "rules",
-        /// A judge with a rubric.
-        Rubric = "rubric",
-        /// A program.
-        Command = "command",
-        /// As SkillOpt scores OfficeQA.
-        OfficeQa = "officeqa",
-    }
-}
+pub use skill_envs::tasks::ScorerKind as TasksScorer;
 
 /// The scorers that look at a key, for keys that not all of them look at.
-pub(in crate::config) const KEYS_OF_SCORERS: &[(&str, &[&str])] = &[
-    ("ignore_case", &["exact", "json_fields"]),
-    ("choice_by", &["choice"]),
-    ("tolerance", &["numeric", "json_fields"]),
-    ("relative_tolerance", &["numeric"]),
-    ("units", &["numeric"]),
-    ("percent", &["numeric"]),
-    ("anls_threshold", &["anls"]),
-    ("pattern", &["regex"]),
-    ("json_fields", &["json_fields"]),
-    ("rules", &["rules"]),
-    ("rules_field", &["rules"]),
-    ("rubric", &["rubric"]),
-    ("rubric_file", &["rubric"]),
-    ("judge", &["rubric"]),
-    ("pass_score", &["rubric"]),
-    ("command", &["command"]),
-    ("command_timeout_s", &["command"]),
-    ("sandbox", &["command"]),
-    ("pass_env", &["command"]),
-];
+pub(in crate::config) fn keys_of_scorers() -> IndexMap<&'static str, Vec<&'static str>> {
+    let mut owners = IndexMap::<_, Vec<_>>::new();
+    for scorer in TasksScorer::ALL {
+        for key in scorer.spec().keys {
+            owners.entry(*key).or_default().push(scorer.as_str());
+        }
+    }
+    owners
+}
 
 named_enum! {
     /// Which part of a reply is the answer.

@@ -147,7 +147,12 @@ fn scorer(kind: TasksScorer, asked: &Asked, around: &Around<'_>) -> Result<Score
         TasksScorer::LabelSet => ScorerConfig::LabelSet,
         TasksScorer::Exact => ScorerConfig::Exact { ignore_case: asked.ignore_case },
         TasksScorer::Choice => ScorerConfig::Choice { by: asked.choice_by },
-        TasksScorer::Numeric => ScorerConfig::Numeric(numeric(asked)),
+        TasksScorer::Numeric => ScorerConfig::Numeric(NumericOptions {
+            tolerance: asked.tolerance,
+            relative_tolerance: asked.relative_tolerance,
+            units: asked.units,
+            percent: asked.percent,
+        }),
         TasksScorer::Anls => ScorerConfig::Anls { threshold: asked.anls_threshold },
         TasksScorer::Regex => ScorerConfig::Regex { pattern: asked.pattern.clone() },
         TasksScorer::JsonFields => ScorerConfig::JsonFields {
@@ -180,15 +185,6 @@ fn scorer(kind: TasksScorer, asked: &Asked, around: &Around<'_>) -> Result<Score
         }),
         TasksScorer::OfficeQa => ScorerConfig::OfficeQa,
     })
-}
-
-fn numeric(asked: &Asked) -> NumericOptions {
-    NumericOptions {
-        tolerance: asked.tolerance,
-        relative_tolerance: asked.relative_tolerance,
-        units: asked.units,
-        percent: asked.percent,
-    }
 }
 
 fn read(what: &'static str, path: &ConfigPath) -> Result<String, Error> {

@@ -6,7 +6,7 @@ use super::questions::Questions;
 use crate::command::data_start::Proposal;
 use crate::table::harmless;
 use skillrl::config::EnvKind;
-use skillrl::envs::tasks::{DATA_FORMATS, DataSample, DataSurvey, foreign_layout};
+use skillrl::envs::tasks::{DATA_FORMATS, DataSample, DataSurvey, ScorerKind, foreign_layout};
 use skillrl::llm::{PROVIDERS, Provider};
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -14,16 +14,6 @@ use std::path::Path;
 
 /// Offered in place of the kinds that read data files.
 const DATA: (&str, &str) = ("tasks", "your own data: a file, or several, with right answers");
-const SCORERS: [(&str, &str); 8] = [
-    ("em_f1", "the same words, as question answering has it"),
-    ("contains", "the reply contains the right answer"),
-    ("exact", "the same text, such as a class label"),
-    ("label_set", "the same class labels, in any order"),
-    ("choice", "one of the choices"),
-    ("numeric", "the same number"),
-    ("anls", "nearly the same text"),
-    ("json_fields", "the same fields of a JSON object"),
-];
 /// What the data may be called that lies in the directory of the configuration.
 const DATA_NAMES: [&str; 6] = ["data", "data.jsonl", "tasks.jsonl", "data.json", "data.csv", "train.jsonl"];
 /// Requests that a first run may make; a person who means more says so.
@@ -123,7 +113,9 @@ fn data<R: BufRead, W: Write>(
     for line in &proposal.said {
         questions.say(&format!("  {}", harmless(line)))?;
     }
-    let scorer = questions.choice("\nHow is an answer scored?", &SCORERS, proposal.scorer)?;
+    let scorers: Vec<_> =
+        ScorerKind::ALL.iter().filter_map(|scorer| Some((scorer.as_str(), scorer.spec().summary?))).collect();
+    let scorer = questions.choice("\nHow is an answer scored?", &scorers, proposal.scorer)?;
     settings.extend([setting("env.kind", "tasks"), setting("env.scorer", scorer)]);
     if usual_answer != Some(answer.as_str()) {
         settings.push(setting("env.answer_field", &answer));

@@ -4,43 +4,40 @@ use super::{Draft, Entry, Origin};
 use crate::config::key::any_of;
 use crate::config::keys;
 use crate::config::models::SIMULATED_KIND;
-use crate::config::tasks::KEYS_OF_SCORERS;
-use serde_json::Value;
+use crate::config::tasks::{TasksScorer, keys_of_scorers};
+use serde_json::{Value, json};
 use skill_core::NamedEnum;
 use skill_envs::qa::QaScorer;
+use skill_envs::tasks::{Preset, ScorerConfig, TasksConfig};
 
 /// The tools over files; `glob` is another name of `list`.
 const FILE_TOOLS: [&str; 4] = ["list", "read", "grep", "glob"];
 
-/// What a preset sets besides its prompt, as TOML.
-const PRESETS: &[(&str, &[(&str, &str)])] = &[
-    ("searchqa", &[("extract", "\"last_tag\"")]),
-    ("hotpotqa", &[("extract", "\"last_tag\"")]),
-    (
-        "livemath",
-        &[
-            ("extract", "\"last_tag\""),
-            ("scorer", "\"choice\""),
-            ("choice_by", "\"skillopt\""),
-            ("answer_field", "\"correct_choice\""),
-            ("shuffle_choices", "true"),
-        ],
-    ),
-    ("officeqa", &[("extract", "\"last_tag\""), ("scorer", "\"officeqa\"")]),
-    ("docvqa", &[("extract", "\"last_tag\""), ("scorer", "\"anls\""), ("image_field", "\"image\"")]),
-];
+/// What a preset sets besides its prompt; null for what it leaves.
+fn settings_of(preset: Preset) -> [(&'static str, Value); 6] {
+    let TasksConfig { fields, choice_seed, settings, .. } = preset.config("");
+    let choice_by = match &settings.scorer {
+        ScorerConfig::Choice { by } => json!(by),
+        _ => Value::Null,
+    };
+    [
+        ("extract", json!(settings.extraction).get("kind").cloned().unwrap_or_default()),
+        ("scorer", json!(settings.scorer.kind())),
+        ("choice_by", choice_by),
+        ("answer_field", json!(fields.answer)),
+        ("image_field", json!(fields.images)),
+        ("shuffle_choices", json!(choice_seed.is_some())),
+    ]
+}
 
 impl Draft {
     /// Sets what the preset says and nobody has given.
     pub(in crate::config) fn fill_preset(&mut self) {
-        let preset = self.env("preset").and_then(|entry| entry.value.as_str());
-        let Some((_, settings)) = PRESETS.iter().find(|(name, _)| Some(*name) == preset) else { return };
-        for (name, toml) in *settings {
+        let preset = self.env("preset").and_then(|entry| Preset::parse(entry.value.as_str()?));
+        for (name, value) in preset.into_iter().flat_map(settings_of) {
             let path = format!("env.{name}");
-            if self.given.contains(&path) {
-                continue;
-            }
-            if let Some(value) = keys::find(&path).and_then(|(_, key)| keys::value_of(key, toml)) {
+            let default = keys::find(&path).and_then(|(_, key)| keys::default_of(key));
+            if !value.is_null() && default.as_ref() != Some(&value) && !self.given.contains(&path) {
                 self.set(path, value, Origin::Preset);
             }
         }
@@ -56,8 +53,13 @@ impl Draft {
             Some("tasks") => {
                 self.check_pairs();
                 self.check_files();
-                self.check_keys_of_scorers(&scorer);
-                self.check_needs(&scorer);
+                let guard = self.text_at("gate.guard").map(str::to_owned);
+                self.check_keys_of_scorers(&scorer, guard.as_deref());
+                self.check_extraction();
+                self.check_needs("env.scorer", &scorer);
+                if let Some(guard) = guard {
+                    self.check_needs("gate.guard", &guard);
+                }
             }
             Some(_) | None => {}
         }
@@ -111,16 +113,21 @@ impl Draft {
         }
     }
 
-    /// Keys that the scorer does not look at: whoever gives one expects something of it.
-    fn check_keys_of_scorers(&mut self, scorer: &str) {
-        for (key, owners) in KEYS_OF_SCORERS {
-            if self.is_meant(key) && !owners.contains(&scorer) {
+    /// Keys that neither scorer looks at: whoever gives one expects something of it.
+    fn check_keys_of_scorers(&mut self, scorer: &str, guard: Option<&str>) {
+        for (key, owners) in keys_of_scorers() {
+            let is_looked_at = [Some(scorer), guard].into_iter().flatten().any(|name| owners.contains(&name));
+            if self.is_meant(key) && !is_looked_at {
                 let owners = any_of(owners.iter().map(|owner| format!("\"{owner}\"")));
                 let message =
                     format!("`env.{key}` belongs to the scorer {owners}, but `env.scorer` is \"{scorer}\"");
                 self.conflict(key, message);
             }
         }
+    }
+
+    /// Keys that the extraction does not look at, and the one without which it cannot work.
+    fn check_extraction(&mut self) {
         for (key, owner) in
             [("extract_tag", "last_tag"), ("extract_pattern", "regex"), ("extract_field", "json")]
         {
@@ -132,34 +139,30 @@ impl Draft {
                 self.conflict(key, message);
             }
         }
-    }
-
-    /// Keys without which a scorer or an extraction cannot work.
-    fn check_needs(&mut self, scorer: &str) {
-        let needs: &[&str] = match scorer {
-            "rules" => &["rules", "rules_field"],
-            "rubric" => &["rubric", "rubric_file"],
-            "command" => &["command"],
-            _ => &[],
-        };
-        let given = |name: &&str| self.given.contains(&format!("env.{name}"));
-        if !needs.is_empty() && !needs.iter().any(given) {
-            let needs = any_of(needs.iter().map(|name| format!("`env.{name}`")));
-            self.conflict("scorer", format!("the scorer \"{scorer}\" needs {needs}"));
-        }
         if self.env_text("extract").as_deref() == Some("regex") && self.env("extract_pattern").is_none() {
             self.conflict("extract", "the extraction \"regex\" needs `env.extract_pattern`".to_owned());
         }
-        if scorer == "rubric" && self.env_text("judge").as_deref() == Some("judge") {
+    }
+
+    /// Keys without which the scorer that `path` names cannot work.
+    fn check_needs(&mut self, path: &str, scorer: &str) {
+        let Some(spec) = TasksScorer::parse(scorer).map(TasksScorer::spec) else { return };
+        let needs = spec.needs;
+        let given = |name: &&str| self.given.contains(&format!("env.{name}"));
+        if !needs.is_empty() && !needs.iter().any(given) {
+            let needs = any_of(needs.iter().map(|name| format!("`env.{name}`")));
+            self.report_at(path, format!("the scorer \"{scorer}\" needs {needs}"));
+        }
+        if spec.is_judged && self.env_text("judge").as_deref() == Some("judge") {
             let kind = |role: &str| self.entries.get(&format!("models.{role}.kind"))?.value.as_str();
             let (judge, target) = (kind("judge").map(str::to_owned), kind("target").map(str::to_owned));
             match judge.as_deref() {
                 None => {
-                    let message =
-                        "the scorer \"rubric\" needs a judge: there is no section [models.judge], and \
-                                   `env.judge` names neither the optimizer nor the target"
-                            .to_owned();
-                    self.conflict("scorer", message);
+                    let message = format!(
+                        "the scorer \"{scorer}\" needs a judge: there is no section [models.judge], and \
+                         `env.judge` names neither the optimizer nor the target"
+                    );
+                    self.report_at(path, message);
                 }
                 // Points by chance are for trying a set-up, where nothing is real.
                 Some(SIMULATED_KIND) if target.as_deref() != Some(SIMULATED_KIND) => {

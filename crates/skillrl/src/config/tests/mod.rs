@@ -79,7 +79,7 @@ pub(super) fn env_settings(key: &super::key::KeySpec) -> Vec<String> {
         return Vec::new();
     }
     let mut settings = vec!["env.kind=tasks".to_owned()];
-    if let Some((_, owners)) = super::tasks::KEYS_OF_SCORERS.iter().find(|(name, _)| *name == key.name) {
+    if let Some(owners) = super::tasks::keys_of_scorers().get(key.name) {
         settings.push(format!("env.scorer={}", owners[0]));
         settings.push("env.judge=target".to_owned());
         settings.retain(|setting| owners[0] == "rubric" || !setting.starts_with("env.judge"));

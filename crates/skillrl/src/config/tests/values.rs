@@ -1,5 +1,5 @@
 use super::{MINIMAL, Said, lookup, parse};
-use crate::config::Config;
+use crate::config::{Config, TasksScorer};
 
 /// Sets one key by `--set` and compares the JSON of the result.
 #[track_caller]
@@ -24,6 +24,22 @@ fn the_usual_names_of_answers_are_those_of_the_sentence() {
     assert!(formats.clone().count() > 4);
     for format in formats {
         assert!(kind.doc().contains(format), "{format}: {}", kind.doc());
+    }
+}
+
+/// What the table of scorers says of a scorer is true of the keys.
+#[test]
+fn scorers_look_at_keys_of_tasks_and_are_named_in_a_sentence() {
+    let key = |name: &str| crate::config::keys::find(&format!("env.{name}")).map(|(_, key)| key);
+    for scorer in TasksScorer::ALL {
+        let (name, spec) = (scorer.as_str(), scorer.spec());
+        assert!(key("scorer").unwrap().doc().contains(name), "{name}");
+        for looked_at in spec.keys {
+            let is_of_tasks = key(looked_at).is_some_and(|key| key.kinds.names().contains(&"tasks"));
+            assert!(is_of_tasks, "{name}: {looked_at}");
+        }
+        assert!(spec.needs.iter().all(|needed| spec.keys.contains(needed)), "{name}: {:?}", spec.needs);
+        assert_eq!(spec.is_judged, spec.keys.contains(&"judge"), "{name}");
     }
 }
 
@@ -311,6 +327,16 @@ fn what_does_not_go_together_in_tasks() {
     );
     said.add(&tasks("scorer = \"rules\"\nrules = [\"x\"]\n"), &[], &["skillrl.toml:9:1", "`env.rules`"]);
     said.add(&tasks("scorer = \"command\"\ncommand = []\n"), &[], &["skillrl.toml:9:1", "`env.command`"]);
+    let guarded = |name: &str| format!("{}[gate]\nguard = \"{name}\"\n", tasks("rubric = \"good\"\n"));
+    said.add(&guarded("exact"), &[], &["skillrl.toml:8:1", "`env.rubric`", "`env.scorer`"]);
+    said.add(&guarded("rubric"), &[], &["skillrl.toml:10:1", "[models.judge]", "`env.judge`"]);
+    said.add(
+        &guarded("command"),
+        &["env.scorer=rubric", "env.judge=target"],
+        &["skillrl.toml:10:1", "`env.command`"],
+    );
+    // The second scorer looks at keys of its own.
+    assert_eq!(parse(&guarded("rubric"), &["env.judge=target"]).config.gate.guard.as_deref(), Some("rubric"));
     said.add(&tasks("scorrer = \"exact\"\n"), &[], &["skillrl.toml:8:1", "`env.scorrer`", "`env.scorer`"]);
     said.add(
         &format!("{MINIMAL}scorer = \"exact\"\n"),

@@ -16,12 +16,18 @@
 //! What it scores was written by a model, and may be code that it runs: of the environment it sees what every program
 //! needs and what the configuration names, and so no key of a model by accident.
 
-use super::config::CommandConfig;
+use super::{Answer, AskingScorer, References, Scored, ScorerSpec, TaskScorer, Verdict, wrong};
+use crate::error::EnvError;
 use crate::score::Score;
-use serde_json::{Value, json};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use skill_core::ItemId;
 use skill_llm::process::{self, Daemons, Ending, Passed, Run};
-use std::path::Path;
+use skill_llm::{CallCtx, ChatModel, LlmError, Secrets};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -38,8 +44,37 @@ const MAX_HASHED_BYTES: u64 = 16 << 20;
 /// Programs at work at the same time for each core.
 const PROGRAMS_PER_CORE: usize = 2;
 
+/// Nothing is known of a reply without the program.
+pub(super) const SPEC: ScorerSpec = ScorerSpec {
+    keys: &["command", "command_timeout_s", "sandbox", "pass_env"],
+    needs: &["command"],
+    ..ScorerSpec::new(References::Texts, &[], "A program grades the answer.")
+};
+
+/// A program that scores.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandConfig {
+    /// The program and its arguments; no shell reads them.
+    pub command: Vec<String>,
+    /// Where it is started.
+    pub dir: PathBuf,
+    /// Names of environment variables that it gets besides [`skill_llm::process::BASE_VARIABLES`].
+    ///
+    /// What it scores was written by a model, and may be code that it runs, so no key reaches it unnamed.
+    pub pass_env: Vec<String>,
+    /// How long one answer may take.
+    pub timeout: Duration,
+    /// Whether it runs in the sandbox, where it reads its directory and nothing else of the user.
+    #[serde(default)]
+    pub sandbox: bool,
+    /// The secrets of the run, which are taken out of everything that the program prints.
+    #[serde(skip)]
+    pub secrets: Secrets,
+}
+
 /// A program that scores answers.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Program {
     config: CommandConfig,
     passed: Passed,
@@ -50,44 +85,34 @@ pub(super) struct Program {
 }
 
 /// What a program says of an answer.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct ProgramScore {
-    pub(super) score: Score,
-    pub(super) reason: String,
-}
-
-/// Why there is no score.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ProgramFault {
-    /// The caller gave up.
-    Cancelled,
-    /// The program did not do what it should.
-    Failed(String),
+struct ProgramScore {
+    score: Score,
+    reason: String,
 }
 
 impl Program {
-    pub(super) fn new(config: CommandConfig) -> Result<Self, String> {
+    pub(super) fn new(config: CommandConfig) -> Result<Self, EnvError> {
         let blank = config.command.first().is_none_or(|program| program.trim().is_empty());
         if blank {
-            return Err("`command` is empty; expected a program and its arguments".to_owned());
+            return Err(wrong("`command` is empty; expected a program and its arguments"));
         }
         if config.timeout.is_zero() {
-            return Err("`command_timeout_s` is 0; expected at least 1".to_owned());
+            return Err(wrong("`command_timeout_s` is 0; expected at least 1"));
         }
-        process::check_passed(&config.pass_env)?;
+        process::check_passed(&config.pass_env).map_err(wrong)?;
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
         let passed = Passed::new(&config.pass_env);
         passed.tell(&config.secrets);
         #[cfg(feature = "sandbox")]
         let sandbox = match config.sandbox {
             false => None,
-            true => Some(crate::sandboxed::open(&skill_sandbox::Choice::Auto)?),
+            true => Some(crate::sandboxed::open(&skill_sandbox::Choice::Auto).map_err(wrong)?),
         };
         #[cfg(not(feature = "sandbox"))]
         if config.sandbox {
-            return Err(
-                "the scorer is to run in the sandbox, which this build lacks (feature `sandbox`)".to_owned()
-            );
+            return Err(wrong(
+                "the scorer is to run in the sandbox, which this build lacks (feature `sandbox`)",
+            ));
         }
         Ok(Self {
             config,
@@ -98,41 +123,25 @@ impl Program {
         })
     }
 
-    /// What decides a score: the words, and the contents of the files among them that lie beside the configuration.
-    pub(super) fn settings(&self) -> Value {
-        let files: serde_json::Map<String, Value> = self
-            .config
-            .command
-            .iter()
-            .filter(|word| Path::new(word).is_relative())
-            .filter_map(|word| Some((word.clone(), hash(&self.config.dir.join(word))?)))
-            .map(|(word, hash)| (word, Value::String(hash)))
-            .collect();
-        let mut settings = json!({ "command": self.config.command, "files": files });
-        if let (true, Some(fields)) = (self.config.sandbox, settings.as_object_mut()) {
-            fields.insert("sandbox".to_owned(), Value::Bool(true));
-        }
-        settings
-    }
-
     /// Asks for the score of one answer.
-    pub(super) async fn score(
+    async fn score_of(
         &self,
+        item: &ItemId,
         input: &Value,
         cancel: &CancellationToken,
-    ) -> Result<ProgramScore, ProgramFault> {
-        let failed = |what: String| ProgramFault::Failed(format!("the scorer `{}` {what}", self.shown()));
+    ) -> Result<ProgramScore, EnvError> {
+        let failed = |what: &str| self.failed(item, what);
         let _permit = tokio::select! {
             biased;
-            () = cancel.cancelled() => return Err(ProgramFault::Cancelled),
+            () = cancel.cancelled() => return Err(cancelled()),
             permit = self.permits.acquire() => permit,
         };
-        let command = self.command().map_err(|error| failed(format!("cannot be started: {error}")))?;
+        let command = self.command().map_err(|error| failed(&format!("cannot be started: {error}")))?;
         let directory = Some(self.config.dir.as_path()).filter(|directory| !directory.as_os_str().is_empty());
         let input = format!("{input}\n");
         #[cfg(feature = "sandbox")]
         if let Some(sandbox) = &self.sandbox {
-            return self.score_inside(sandbox, &input, cancel).await;
+            return self.score_inside(sandbox, item, &input, cancel).await;
         }
         let program = Run {
             command: &command,
@@ -147,26 +156,39 @@ impl Program {
         // Whatever way this ends, the program and all that it has started ends with it.
         let outcome = tokio::select! {
             biased;
-            () = cancel.cancelled() => return Err(ProgramFault::Cancelled),
+            () = cancel.cancelled() => return Err(cancelled()),
             outcome = process::run(&program) => outcome,
         };
-        let outcome = outcome.map_err(|error| failed(error.to_string()))?;
+        let outcome = outcome.map_err(|error| failed(&error.to_string()))?;
         if outcome.ending == Ending::Deadline {
             let seconds = self.config.timeout.as_secs_f64();
-            return Err(failed(format!(
+            return Err(failed(&format!(
                 "did not end within {seconds} s (`command_timeout_s`) and was killed"
             )));
         }
         let printed = String::from_utf8_lossy(&outcome.stdout);
         let printed = self.config.secrets.scrub(&printed);
-        match read_score(&outcome.ending, &printed, &self.passed) {
+        let read = read_score(&outcome.ending, &printed, &self.passed);
+        self.concluded(item, read, &self.passed.scrub_tail(&outcome.stderr, MAX_STDERR_BYTES))
+    }
+
+    /// The score, or the error with the end of what the program wrote to its standard error.
+    fn concluded(
+        &self,
+        item: &ItemId,
+        read: Result<ProgramScore, String>,
+        stderr: &str,
+    ) -> Result<ProgramScore, EnvError> {
+        match read {
             Ok(read) => Ok(ProgramScore { reason: self.passed.scrub(&read.reason), ..read }),
-            Err(what) => {
-                let said = said(&self.passed.scrub_tail(&outcome.stderr, MAX_STDERR_BYTES));
-                let what = format!("{}{said}", self.passed.scrub(&what));
-                Err(failed(self.config.secrets.scrub(&what).into_owned()))
-            }
+            Err(what) => Err(self.failed(item, &format!("{}{}", self.passed.scrub(&what), said(stderr)))),
         }
+    }
+
+    /// The error of a program that did not do what it should.
+    fn failed(&self, item: &ItemId, what: &str) -> EnvError {
+        let (command, what) = (self.config.command.join(" "), self.config.secrets.scrub(what));
+        EnvError::Broken { item: item.clone(), message: format!("the scorer `{command}` {what}") }
     }
 
     /// The same in the sandbox, where the program reads its own directory and nothing else of this machine.
@@ -174,19 +196,16 @@ impl Program {
     async fn score_inside(
         &self,
         sandbox: &skill_sandbox::Sandbox,
+        item: &ItemId,
         input: &str,
         cancel: &CancellationToken,
-    ) -> Result<ProgramScore, ProgramFault> {
+    ) -> Result<ProgramScore, EnvError> {
         use skill_sandbox::{Limits, RunError, Verdict};
-        let failed = |what: String| {
-            let what = self.config.secrets.scrub(&what).into_owned();
-            ProgramFault::Failed(format!("the scorer `{}` {what}", self.shown()))
-        };
         let named = Some(self.config.dir.as_path()).filter(|directory| !directory.as_os_str().is_empty());
         let directory = named
             .unwrap_or(Path::new("."))
             .canonicalize()
-            .map_err(|error| failed(format!("cannot be started: {error}")))?;
+            .map_err(|error| self.failed(item, &format!("cannot be started: {error}")))?;
         let variable = |name: &String| Some((name.clone(), std::env::var(name).ok()?));
         let program = skill_sandbox::Program {
             readable: vec![directory.clone()],
@@ -198,8 +217,8 @@ impl Program {
         };
         let outcome = crate::sandboxed::start(sandbox, program, (), cancel).await;
         let outcome = outcome.map_err(|error| match error {
-            RunError::Cancelled => ProgramFault::Cancelled,
-            error => failed(format!("was not run: {}", skill_llm::error::with_causes(&error))),
+            RunError::Cancelled => cancelled(),
+            error => self.failed(item, &format!("was not run: {}", skill_llm::error::with_causes(&error))),
         })?;
         let printed = outcome.stdout.text();
         let read = match outcome.verdict {
@@ -209,14 +228,7 @@ impl Program {
             Verdict::Exited { code: 0 } => Err(format!("printed more than {MAX_OUTPUT_BYTES} bytes")),
             verdict => Err(verdict.to_string()),
         };
-        match read {
-            Ok(read) => Ok(ProgramScore { reason: self.passed.scrub(&read.reason), ..read }),
-            Err(what) => {
-                let said = outcome.stderr.text();
-                let said = said_at_end(&said);
-                Err(failed(format!("{}{said}", self.passed.scrub(&what))))
-            }
-        }
+        self.concluded(item, read, &end_of(&outcome.stderr.text()))
     }
 
     /// The words of the command, the first one as the system finds it.
@@ -231,11 +243,58 @@ impl Program {
         }
         Ok(command)
     }
+}
 
-    /// The command on one line.
-    fn shown(&self) -> String {
-        self.config.command.join(" ")
+impl TaskScorer for Program {
+    fn score(&self, _: &Answer<'_>) -> Scored<'_> {
+        Scored::Asks(self)
     }
+
+    /// The words, and the contents of the files among them that lie beside the configuration.
+    fn own_settings(&self) -> Option<Value> {
+        let words = self.config.command.iter().filter(|word| Path::new(word).is_relative());
+        let files: Map<String, Value> = words
+            .filter_map(|word| Some((word.clone(), Value::String(hash(&self.config.dir.join(word))?))))
+            .collect();
+        Some(match self.config.sandbox {
+            false => json!({"command": self.config.command, "files": files}),
+            true => json!({"command": self.config.command, "files": files, "sandbox": true}),
+        })
+    }
+
+    fn expects(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+#[async_trait]
+impl AskingScorer for Program {
+    async fn ask(
+        &self,
+        answer: &Answer<'_>,
+        _: Option<&dyn ChatModel>,
+        call: &CallCtx,
+    ) -> Result<Verdict, EnvError> {
+        let id = &answer.task.item.id;
+        let input = json!({
+            "version": PROTOCOL_VERSION,
+            "id": id,
+            "item": answer.task.item.data,
+            "answer": answer.text,
+            "reply": answer.reply.text,
+            "references": answer.task.answers,
+        });
+        let ProgramScore { score, reason } = self.score_of(id, &input, &call.cancel).await?;
+        if reason.is_empty() {
+            let reason = format!("the scorer gave {} for {}", score.hard, answer.quoted());
+            return Ok(Verdict::new(score, reason));
+        }
+        Ok(Verdict::new(score, reason.clone()).with("scorer_reason", reason))
+    }
+}
+
+fn cancelled() -> EnvError {
+    EnvError::Model(LlmError::Cancelled)
 }
 
 /// The score that a program printed, or what is wrong, as the end of "the scorer ...".
@@ -274,11 +333,10 @@ fn read_printed(text: &str, passed: &Passed) -> Result<ProgramScore, String> {
     Ok(ProgramScore { score: Score { hard, soft: soft.unwrap_or(hard) }, reason })
 }
 
-/// The end of what a program wrote to its standard error, for the end of a message.
+/// The end of what a program wrote to its standard error.
 #[cfg(feature = "sandbox")]
-fn said_at_end(stderr: &str) -> String {
-    let n_chars = stderr.chars().count();
-    said(&stderr.chars().skip(n_chars.saturating_sub(MAX_STDERR_BYTES)).collect::<String>())
+fn end_of(stderr: &str) -> String {
+    stderr.chars().skip(stderr.chars().count().saturating_sub(MAX_STDERR_BYTES)).collect()
 }
 
 /// What a program wrote to its standard error, for the end of a message.

@@ -1,10 +1,11 @@
 //! A judge model with a rubric.
 
-use super::config::RubricConfig;
+use super::{Answer, AskingScorer, References, Scored, ScorerSpec, TaskScorer, Verdict, wrong};
 use crate::error::EnvError;
 use crate::score::Score;
 use crate::verdict::{MOST_POINTS, Points, points_in};
-use serde::Serialize;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skill_core::ItemId;
 use skill_core::package::AgentText;
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub const JUDGE_PROMPT_NAME: &str = "judge_rubric";
 
 /// The judge's prompt; its variables are `rubric`, `task`, `references` and `answer`.
-pub const JUDGE_PROMPT: &str = include_str!("../../prompts/judge_rubric.md");
+pub const JUDGE_PROMPT: &str = include_str!("../../../prompts/judge_rubric.md");
 
 /// How often a judge is asked whose reply cannot be read, besides what a journal has of it: a process that resumes asks
 /// on, so that one bad spell of a judge ends no run for good.
@@ -24,6 +25,26 @@ const JUDGE_ATTEMPTS: u32 = 3;
 
 /// How much of a reply that cannot be read a message quotes.
 const QUOTED_CHARACTERS: usize = 120;
+
+/// Nothing is known of a reply without the judge.
+pub(super) const SPEC: ScorerSpec = ScorerSpec {
+    keys: &["rubric", "rubric_file", "judge", "pass_score"],
+    needs: &["rubric", "rubric_file"],
+    is_judged: true,
+    ..ScorerSpec::new(References::Values, &[], "A judge grades the answer by a rubric.")
+};
+
+/// How a judge scores.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RubricConfig {
+    /// What a good answer is.
+    pub rubric: String,
+    /// The share of the points from which `hard` is 1.
+    pub pass_score: f64,
+    /// A template that replaces [`JUDGE_PROMPT`].
+    pub prompt: Option<String>,
+}
 
 /// A rubric that is ready to be asked with.
 #[derive(Debug, Clone)]
@@ -52,7 +73,6 @@ pub(crate) struct Judgement {
 
 impl Rubric {
     pub(crate) fn new(config: RubricConfig) -> Result<Self, EnvError> {
-        let wrong = |message: &str| EnvError::Configuration { message: message.to_owned() };
         if config.rubric.trim().is_empty() {
             return Err(wrong("`rubric` is blank; expected what a good answer is"));
         }
@@ -138,6 +158,42 @@ impl Rubric {
         // The soft score stays the share of the points, so that a better answer counts for more there.
         let score = Score { hard: f64::from(u8::from(is_solved)), soft };
         Some(Judgement { score, points, reason })
+    }
+}
+
+impl TaskScorer for Rubric {
+    fn score(&self, _: &Answer<'_>) -> Scored<'_> {
+        Scored::Asks(self)
+    }
+
+    fn own_settings(&self) -> Option<Value> {
+        Some(self.settings())
+    }
+
+    fn own_reward(&self) -> Option<String> {
+        Some(format!("A judge grades the answer by this rubric: {}", self.config.rubric))
+    }
+
+    fn expects(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+#[async_trait]
+impl AskingScorer for Rubric {
+    async fn ask(
+        &self,
+        answer: &Answer<'_>,
+        judge: Option<&dyn ChatModel>,
+        call: &CallCtx,
+    ) -> Result<Verdict, EnvError> {
+        let judge = judge.ok_or_else(|| wrong("the scorer `rubric` needs a judge, and there is none"))?;
+        let references = &answer.task.answers;
+        let shown = JudgedAnswer { task: answer.asked, references, answer: answer.text };
+        let Judgement { score, points, reason } =
+            self.judge(judge, &shown, &answer.task.item.id, call).await?;
+        let said = format!("the judge gave {points} of 10 points: {reason}");
+        Ok(Verdict::new(score, said).with("judge", json!({"points": points, "reason": reason})))
     }
 }
 
