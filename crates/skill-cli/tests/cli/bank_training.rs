@@ -686,7 +686,7 @@ fn a_run_with_episodes_in_place_of_skills_says_so_and_is_replayed() {
     assert!(record["tokens"].get("distill").is_none(), "{record}");
     let report = context.succeed_json(&["report", "run", "--json"]);
     assert_names(&report["verdict"].to_string(), &["12 recorded episodes", "bank.show"]);
-    assert_names(&context.succeed(&["status", "run"]), &["12 recorded episodes active"]);
+    assert_names(&context.succeed(&["status", "run"]), &["12 recorded episodes"]);
     context.succeed(&["replay", "run"]);
     context.succeed(&["check", "run"]);
     context.run(&train(&[])).fails(code::OTHER_RUN, &["`bank.show`", "episodes"]);
