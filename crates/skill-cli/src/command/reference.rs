@@ -13,6 +13,9 @@ use std::path::Path;
 /// The width of the commands' help on the page.
 const WIDTH: usize = 100;
 
+/// The options of every command, by their names in the program.
+const GLOBAL: [&str; 4] = ["verbose", "log_format", "help", "version"];
+
 /// Writes the schema into a directory, and the pages into the directory `reference` there; what is there is replaced.
 /// So are the tables in the pages that are there.
 pub(crate) fn write(dir: &Path) -> crate::Result {
@@ -48,7 +51,9 @@ fn commands() -> String {
     let mut text = String::from(
         "# Commands\n\n\
          This page is made from the program's own help by `cargo xtask gen`.\n\
-         `skillrl man DIR` writes it as man pages, `skillrl completions SHELL` writes completions.\n",
+         `skillrl man DIR` writes it as man pages, `skillrl completions SHELL` writes completions.\n\n\
+         The options of `skillrl` itself, `--verbose`, `--log-format` and `--help`, are options of every command, and \
+         are shown once.\n",
     );
     // The page is the same for every build: what this one leaves out is shown too.
     let shown = |init: Command| init.mut_arg("local", |arg| arg.hide(false));
@@ -61,7 +66,14 @@ fn commands() -> String {
 fn append(text: &mut String, command: &mut Command, parents: &[String]) {
     let name = [parents, &[command.get_name().to_owned()]].concat();
     let _ = write!(text, "\n## `{}`\n\n```text\n", name.join(" "));
-    for line in command.render_long_help().to_string().lines() {
+    let mut shown = command.clone();
+    if !parents.is_empty() {
+        shown = shown.mut_args(|arg| {
+            let is_global = GLOBAL.contains(&arg.get_id().as_str());
+            if is_global { arg.hide(true) } else { arg }
+        });
+    }
+    for line in shown.render_long_help().to_string().lines() {
         let _ = writeln!(text, "{}", line.trim_end());
     }
     text.push_str("```\n");
