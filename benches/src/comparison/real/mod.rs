@@ -142,3 +142,47 @@ impl RealTasks {
         hidden.filter(|question| !known.contains(question) && user.contains(question)).count()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn tasks(task: RealTask, answer: Value) -> RealTasks {
+        let dir = tempfile::tempdir().unwrap();
+        let row = |id: &str, question: &str| json!({"id": id, "question": question, "answer": answer});
+        let rows = Rows {
+            train: vec![row("t000", "1 + 1?")],
+            val: vec![row("v000", "2 + 2?"), row("v001", "1 + 1?")],
+            test: vec![row("e000", "3 + 3?")],
+            measured: vec![row("m000", "4 + 4?")],
+        };
+        let target = Target::new("http://127.0.0.1:9/v1", "m", &dir.path().join("replies.jsonl")).unwrap();
+        RealTasks { task, rows, target }
+    }
+
+    #[test]
+    fn answers_are_right_by_their_words_or_by_the_fields_of_a_call() {
+        let sums = tasks(RealTask::ChainSum, json!("-4"));
+        for (answer, score) in [("-4", 1.0), (" **-4** ", 1.0), ("4", 0.0), ("It is -4.", 0.0)] {
+            assert_eq!(sums.score("t000", answer), score, "{answer}");
+        }
+        assert_eq!(sums.score("m000", "-4"), 0.0, "no search may ask for what is measured");
+        let calls = tasks(RealTask::BfclSimple, json!({"name": "f", "arguments": {"x": 1}}));
+        for (answer, score) in [
+            (r#"{"name": "f", "arguments": {"x": 1}}"#, 1.0),
+            ("```json\n{\"arguments\": {\"x\": 1}, \"name\": \"f\"}\n```", 1.0),
+            (r#"{"name": "f", "arguments": {"x": 2}}"#, 0.0),
+            ("f(x=1)", 0.0),
+        ] {
+            assert_eq!(calls.score("v000", answer), score, "{answer}");
+        }
+    }
+
+    #[test]
+    fn tasks_that_a_prompt_may_not_show_are_counted_once_each() {
+        let sums = tasks(RealTask::ChainSum, json!("2"));
+        assert_eq!(sums.leaks("Question: 1 + 1? Answer: 2"), 0, "the training split has it too");
+        assert_eq!(sums.leaks("Question: 2 + 2? and 3 + 3?"), 2);
+    }
+}

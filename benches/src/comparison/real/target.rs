@@ -112,3 +112,49 @@ impl Target {
         Ok(began.elapsed().as_secs_f64() / n as f64)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read as _;
+    use std::net::TcpListener;
+
+    /// A model that answers so many requests, each with its number.
+    fn served(n: usize) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/v1/", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for number in 0..n {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut buffer = [0; 4096];
+                let mut request = String::new();
+                while !request.ends_with("}]}") {
+                    let n_read = stream.read(&mut buffer).unwrap();
+                    request.push_str(std::str::from_utf8(&buffer[..n_read]).unwrap());
+                }
+                let body = json!({"choices": [{"message": {"content": number.to_string()}}]}).to_string();
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close", body.len());
+                stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).unwrap();
+            }
+        });
+        url
+    }
+
+    #[test]
+    fn a_request_that_was_made_before_is_answered_from_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, url) = (dir.path().join("replies.jsonl"), served(2));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let target = || Target::new(&url, "m", &file).unwrap();
+        let first = target();
+        let asked = |target: &Target, user: &str| runtime.block_on(target.reply("skill", user));
+        assert_eq!(asked(&first, "a").unwrap(), "0");
+        assert_eq!(asked(&first, "a").unwrap(), "0");
+        std::fs::OpenOptions::new().append(true).open(&file).unwrap().write_all(b"{\"system\":\"sk").unwrap();
+        let again = target();
+        assert_eq!(asked(&again, "a").unwrap(), "0");
+        assert_eq!(asked(&again, "b").unwrap(), "1");
+        assert!(asked(&again, "c").is_err(), "the server is gone");
+        assert_eq!(asked(&target(), "b").unwrap(), "1");
+    }
+}
