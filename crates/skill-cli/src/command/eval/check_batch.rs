@@ -1,7 +1,7 @@
 //! `skillrl eval --policy DIR --check-batch`: what the number of replies that are decoded together does to a greedy score.
 
 use crate::args::EvalArgs;
-use crate::measuring::{check_not_empty, choose_skill};
+use crate::measuring::choose_skill;
 use crate::progress::{Progress, Show};
 use crate::start::load_start;
 use serde::Serialize;
@@ -11,14 +11,11 @@ use skillrl::core::{RolloutResult, SkillDoc};
 use skillrl::engine::Engine;
 use skillrl::envs::Split;
 use skillrl::envs::source::document;
-use skillrl::pipeline::stage::StageCtx;
-use skillrl::pipeline::stage::evaluate::evaluate_scores;
-use skillrl::pipeline::stage::rollout::Rollouts;
-use skillrl::pipeline::{Stage, StopSignal};
+use skillrl::measurement::Measurement;
+use skillrl::pipeline::StopSignal;
 use skillrl::world;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Replies that are decoded together.
 const BATCHES: [u32; 5] = [1, 8, 64, 128, 140];
