@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use skillrl_bench::comparison::Failure;
 use skillrl_bench::comparison::real::planted::RealTask;
 use skillrl_bench::comparison::real::results::{INITIAL, RealRow, tables};
-use skillrl_bench::comparison::real::{N_MEASURED, RealTasks, SIZES, Target};
+use skillrl_bench::comparison::real::{N_HELD_OUT, RealTasks, SIZES, Target};
 use skillrl_bench::comparison::report::Report;
 use skillrl_bench::comparison::results::{self, Place, Row};
 use skillrl_bench::comparison::server::Server;
@@ -43,7 +43,7 @@ enum Command {
     Report(ReportArgs),
     /// Fails if skillrl is worse than it was, against stored results of GEPA. A minute.
     Check(CheckArgs),
-    /// Searches with a real model on public tasks, and prints the tables.
+    /// Compares searches on public tasks with a real model, and prints the tables.
     Real(RealArgs),
     /// Lists the sets of seeds and what each is for.
     Seeds,
@@ -120,7 +120,7 @@ struct RealArgs {
     /// A benchmark; may be several.
     #[arg(long, value_delimiter = ',', default_value = "chain-sum")]
     tasks: Vec<String>,
-    /// What the tasks are drawn from, where a benchmark is a file.
+    /// The file of the benchmark, for `bfcl-simple` and `bbh`.
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
     /// Ways of searching.
@@ -205,10 +205,10 @@ fn make(
                             place.variant,
                             place.seed,
                             place.repetition,
-                            row.system,
+                            row.search.system,
                             100.0 * row.score,
-                            row.calls(),
-                            row.cap
+                            row.search.calls(),
+                            row.search.cap
                         );
                         keep(&row)
                     });
@@ -224,7 +224,7 @@ fn make(
     if failures.is_empty() { Ok(()) } else { Err(format!("{} runs failed", failures.len()).into()) }
 }
 
-/// Makes what the results lack, and says first how long that takes.
+/// Runs the searches that the results lack, after an estimate of the time.
 fn real(args: &RealArgs) -> Result<(), Failure> {
     if let Some(dir) = args.results.parent() {
         std::fs::create_dir_all(dir)?;
@@ -257,12 +257,12 @@ fn real(args: &RealArgs) -> Result<(), Failure> {
     let mut seconds = 0.0;
     for (tasks, seed) in &all {
         let n_calls: usize =
-            missing(tasks, *seed).iter().map(|system| system.cap(SIZES.calls) + N_MEASURED).sum();
+            missing(tasks, *seed).iter().map(|system| system.cap(SIZES.calls) + N_HELD_OUT).sum();
         if n_calls > 0 {
             seconds += n_calls as f64 * runtime.block_on(tasks.seconds_a_call())?;
         }
     }
-    eprintln!("at most {:.1} hours; what is there already is not made again", seconds / 3_600.0);
+    eprintln!("at most {:.1} hours; finished searches are skipped", seconds / 3_600.0);
     let server = Server::start(Duration::ZERO)?;
     for (tasks, seed) in &all {
         if !is_known(tasks, *seed, [INITIAL, ""]) {
@@ -279,7 +279,7 @@ fn real(args: &RealArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The row with the outcomes of its skill.
+/// The row with the held-out outcomes of its skill.
 fn measured(
     runtime: &tokio::runtime::Runtime,
     tasks: &RealTasks,
@@ -291,9 +291,9 @@ fn measured(
         "{} {} {}: {n_right} of {} with {:.0} s",
         row.task,
         row.seed,
-        row.system,
+        row.search.system,
         row.outcomes.len(),
-        row.seconds
+        row.search.seconds
     );
     Ok(row)
 }
@@ -304,13 +304,13 @@ fn check(args: ProgramArgs) -> Result<(), Failure> {
     let jobs: Vec<(Place, System)> = stored.iter().map(|row| (row.place.clone(), System::Auto)).collect();
     let made: Mutex<Vec<Row>> = Mutex::default();
     make(&programs, &args, &jobs, |row| {
-        if row.leaks > 0 || row.calls() > row.cap {
+        if row.search.leaks > 0 || row.search.calls() > row.search.cap {
             return Err(format!(
                 "{:?}: {} calls of {}, {} leaks",
                 row.place,
-                row.calls(),
-                row.cap,
-                row.leaks
+                row.search.calls(),
+                row.search.cap,
+                row.search.leaks
             )
             .into());
         }

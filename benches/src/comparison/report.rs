@@ -41,7 +41,7 @@ impl Report {
     pub fn new(rows: &[Row]) -> Self {
         let mut columns: Vec<Column> = Vec::new();
         for row in rows {
-            let name = format!("{} {}", row.system, row.version);
+            let name = format!("{} {}", row.search.system, row.search.version);
             let at = columns.iter().position(|column| column.name == name).unwrap_or_else(|| {
                 columns.push(Column { name, of: BTreeMap::new() });
                 columns.len() - 1
@@ -88,12 +88,12 @@ impl Report {
                 column.of.len(),
                 mean(|row| row.score).score(),
                 100.0 * mean(|row| row.initial).mean,
-                mean(|row| row.calls() as f64).mean,
-                100.0 * mean(|row| row.calls() as f64 / row.cap as f64).mean,
-                share(|row| f64::from(u8::from(row.calls() > row.cap))),
-                share(|row| f64::from(u8::from(row.calls() == 0))),
+                mean(|row| row.search.calls() as f64).mean,
+                100.0 * mean(|row| row.search.calls() as f64 / row.search.cap as f64).mean,
+                share(|row| f64::from(u8::from(row.search.calls() > row.search.cap))),
+                share(|row| f64::from(u8::from(row.search.calls() == 0))),
                 mean(|row| row.lines as f64).mean,
-                mean(|row| row.seconds).mean,
+                mean(|row| row.search.seconds).mean,
             );
         }
         text
@@ -203,7 +203,7 @@ impl<'a> Leads<'a> {
                 parameters.n_train,
                 parameters.n_val,
                 parameters.calls,
-                self.own.mean(key, |row| row.calls() as f64),
+                self.own.mean(key, |row| row.search.calls() as f64),
                 parameters.noise,
                 remarks(&parameters),
             );

@@ -62,6 +62,29 @@ pub struct Row {
     /// Where.
     #[serde(flatten)]
     pub place: Place,
+    /// The search and its calls.
+    #[serde(flatten)]
+    pub search: Search,
+    /// The expected score of the skill over unseen tasks.
+    pub score: f64,
+    /// That of the initial skill.
+    pub initial: f64,
+    /// That of a skill with every rule that the training tasks show.
+    pub knowable: f64,
+    /// Lines of the skill.
+    pub lines: u64,
+}
+
+impl Row {
+    /// True if this is the result of such a run.
+    pub fn is_of(&self, place: &Place, system: &str, version: &str) -> bool {
+        self.place == *place && self.search.is_of(system, version)
+    }
+}
+
+/// A search and its calls.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Search {
     /// Which way of searching.
     pub system: String,
     /// Which version of it.
@@ -74,27 +97,32 @@ pub struct Row {
     pub optimizer_calls: u64,
     /// Validation and test tasks that the optimizer was shown.
     pub leaks: u64,
-    /// The expected score of the skill over unseen tasks.
-    pub score: f64,
-    /// That of the initial skill.
-    pub initial: f64,
-    /// That of a skill with every rule that the training tasks show.
-    pub knowable: f64,
-    /// Lines of the skill.
-    pub lines: u64,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-impl Row {
+impl Search {
+    /// A search that has ended.
+    pub fn of([system, version]: [&str; 2], found: &Found) -> Self {
+        Self {
+            system: system.to_owned(),
+            version: version.to_owned(),
+            cap: found.cap as u64,
+            target_calls: found.counts.target,
+            optimizer_calls: found.counts.optimizer,
+            leaks: found.counts.leaks,
+            seconds: found.seconds,
+        }
+    }
+
     /// Calls of all models.
     pub fn calls(&self) -> u64 {
         self.target_calls + self.optimizer_calls
     }
 
-    /// True if this is the result of such a run.
-    pub fn is_of(&self, place: &Place, system: &str, version: &str) -> bool {
-        self.place == *place && self.system == system && self.version == version
+    /// True for this version of this system.
+    pub fn is_of(&self, system: &str, version: &str) -> bool {
+        self.system == system && self.version == version
     }
 }
 
@@ -124,20 +152,20 @@ pub fn append(path: &Path, row: &impl Serialize) -> io::Result<()> {
 }
 
 #[cfg(test)]
+pub(crate) fn search(system: &str) -> Search {
+    let counts = Counts { target: 80, optimizer: 10, leaks: 0 };
+    Search::of([system, "1"], &Found { skill: String::new(), cap: 100, counts, seconds: 1.0 })
+}
+
+#[cfg(test)]
 pub(crate) fn row(seed: u64, system: &str, score: f64) -> Row {
     Row {
         place: Place { variant: "base".to_owned(), seed, repetition: 0 },
-        system: system.to_owned(),
-        version: "1".to_owned(),
-        cap: 100,
-        target_calls: 80,
-        optimizer_calls: 10,
-        leaks: 0,
+        search: search(system),
         score,
         initial: 0.2,
         knowable: 0.8,
         lines: 7,
-        seconds: 1.0,
     }
 }
 

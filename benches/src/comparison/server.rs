@@ -35,7 +35,7 @@ const CHARS_PER_TOKEN: usize = 4;
 #[derive(Debug)]
 pub enum World {
     /// Simulated tasks and models.
-    Simulated(Box<Environment>),
+    Simulated(Arc<Environment>),
     /// Public tasks and a real target; the seed decides what the optimizer says.
     Real(RealTasks, u64),
 }
@@ -304,7 +304,7 @@ mod tests {
                 let [(_, train), ..] = environment.splits();
                 train.iter().take(2).map(|task| environment.question(task)).collect()
             };
-            let run = Run::new(World::Simulated(Box::new(environment)));
+            let run = Run::new(World::Simulated(Arc::new(environment)));
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let reply = |at: usize| runtime.block_on(run.reply(TARGET, &skill, &questions[at % 2])).unwrap();
             let mut replies: Vec<(usize, String)> = order.map(|at| (at % 2, reply(at))).to_vec();

@@ -3,7 +3,7 @@
 use crate::comparison::Failure;
 use crate::comparison::real::results::RealRow;
 use crate::comparison::real::{RealTasks, Sizes};
-use crate::comparison::results::{Found, Place, Row};
+use crate::comparison::results::{Found, Place, Row, Search};
 use crate::comparison::server::{OPTIMIZER, Run, Server, TARGET, World};
 use crate::generator::text::Line;
 use crate::generator::{Environment, Variant};
@@ -93,24 +93,17 @@ impl Programs {
     pub fn run(&self, server: &Server, place: &Place, system: System) -> Result<Row, Failure> {
         let variant =
             Variant::parse(&place.variant).ok_or_else(|| format!("no variant {}", place.variant))?;
-        let environment = || Box::new(Environment::sample(place.seed, variant, place.repetition));
-        let run = Run::new(World::Simulated(environment()));
+        let environment = Arc::new(Environment::sample(place.seed, variant, place.repetition));
+        let run = Run::new(World::Simulated(Arc::clone(&environment)));
         let name = format!("{}-{}-{}-{}", place.variant, place.seed, place.repetition, system.as_str());
         let found = self.search(server, run, &name, place.seed, system)?;
-        let environment = environment();
         Ok(Row {
             place: place.clone(),
-            system: system.as_str().to_owned(),
-            version: self.version(system).to_owned(),
-            cap: found.cap as u64,
-            target_calls: found.counts.target,
-            optimizer_calls: found.counts.optimizer,
-            leaks: found.counts.leaks,
+            search: Search::of([system.as_str(), self.version(system)], &found),
             score: environment.expected(&found.skill),
             initial: environment.expected(&environment.initial_skill()),
             knowable: environment.expected(&environment.knowable_skill()),
             lines: Line::all_in(&found.skill).len() as u64,
-            seconds: found.seconds,
         })
     }
 

@@ -1,8 +1,8 @@
-//! Public tasks that a real model does, with an optimizer that is scripted.
+//! Public tasks for a real target, with a scripted optimizer.
 //!
-//! The target is any server with Chat Completions. It is asked with temperature 0, and its replies are kept in a file:
-//! a request that was made before is counted and not made again. The optimizer proposes lines from a list
-//! ([`planted`]), some of which harm; which, it does not know.
+//! The target is any server with Chat Completions. Requests have temperature 0, and replies are recorded in a file: an
+//! equal request is counted and answered from the file. The optimizer proposes lines from a list ([`planted`]), some of
+//! which are harmful; it does not know which.
 
 mod optimizer;
 pub mod planted;
@@ -19,7 +19,7 @@ use skill_envs::score::{exact, json_fields, parse_json_answer};
 use std::path::Path;
 use std::process::Command;
 
-/// The program that makes or draws the tasks.
+/// The program that generates or samples the tasks.
 const TASKS: &str = include_str!("../../../python/real_tasks.py");
 
 /// How many tasks each split has, and how many calls a search may make.
@@ -37,8 +37,8 @@ pub struct Sizes {
 
 /// Sizes of every real task.
 pub const SIZES: Sizes = Sizes { n_train: 40, n_val: 40, n_test: 40, calls: 400 };
-/// Further tasks, which no search sees, for the score of a skill.
-pub const N_MEASURED: usize = 120;
+/// Held-out tasks, which no search sees, for the score of a skill.
+pub const N_HELD_OUT: usize = 120;
 
 /// Tasks as rows of data.
 #[derive(Debug, Clone, Deserialize)]
@@ -46,7 +46,7 @@ struct Rows {
     train: Vec<Value>,
     val: Vec<Value>,
     test: Vec<Value>,
-    measured: Vec<Value>,
+    held_out: Vec<Value>,
 }
 
 /// Tasks of a public benchmark, and the model that does them.
@@ -60,7 +60,7 @@ pub struct RealTasks {
 }
 
 impl RealTasks {
-    /// The tasks of a seed, made or drawn by a Python that has the packages; `file` is what the task is drawn from.
+    /// The tasks of a seed, generated or sampled by a Python that has the packages; `file` has the data of the benchmark.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl RealTasks {
         file: Option<&Path>,
         target: Target,
     ) -> Result<Self, Failure> {
-        let numbers = [SIZES.n_train, SIZES.n_val, SIZES.n_test, N_MEASURED].map(|number| number.to_string());
+        let numbers = [SIZES.n_train, SIZES.n_val, SIZES.n_test, N_HELD_OUT].map(|number| number.to_string());
         let output = Command::new(python)
             .args(["-c", TASKS, task.as_str(), &seed.to_string()])
             .args(numbers)
@@ -90,7 +90,7 @@ impl RealTasks {
         [("train", &self.rows.train), ("val", &self.rows.val), ("test", &self.rows.test)]
     }
 
-    /// 1 for a right answer to the task of this id, else 0; tasks that are measured are none of its tasks.
+    /// 1 for a right answer to the task of this id, else 0; held-out tasks have no score here.
     pub fn score(&self, id: &str, answer: &str) -> f64 {
         let rows = self.splits().into_iter().flat_map(|(_, rows)| rows);
         rows.into_iter().find(|row| row["id"] == *id).map_or(0.0, |row| self.score_of(row, answer))
@@ -105,14 +105,14 @@ impl RealTasks {
         found.map_or(0.0, |found| json_fields(&found.value, reference, &[], 0.0, false).score.hard)
     }
 
-    /// Whether each task that no search sees is done with this skill.
+    /// Whether the target solves each held-out task with this skill.
     ///
     /// # Errors
     ///
     /// A target that does not answer.
     pub async fn measure(&self, skill: &str) -> Result<Vec<bool>, Failure> {
         let mut outcomes = Vec::new();
-        for row in &self.rows.measured {
+        for row in &self.rows.held_out {
             let answer = self.target.reply(skill, row["question"].as_str().unwrap_or_default()).await?;
             outcomes.push(self.score_of(row, &answer) >= 1.0);
         }
@@ -155,7 +155,7 @@ mod tests {
             train: vec![row("t000", "1 + 1?")],
             val: vec![row("v000", "2 + 2?"), row("v001", "1 + 1?")],
             test: vec![row("e000", "3 + 3?")],
-            measured: vec![row("m000", "4 + 4?")],
+            held_out: vec![row("h000", "4 + 4?")],
         };
         let target = Target::new("http://127.0.0.1:9/v1", "m", &dir.path().join("replies.jsonl")).unwrap();
         RealTasks { task, rows, target }
@@ -167,7 +167,7 @@ mod tests {
         for (answer, score) in [("-4", 1.0), (" **-4** ", 1.0), ("4", 0.0), ("It is -4.", 0.0)] {
             assert_eq!(sums.score("t000", answer), score, "{answer}");
         }
-        assert_eq!(sums.score("m000", "-4"), 0.0, "no search may ask for what is measured");
+        assert_eq!(sums.score("h000", "-4"), 0.0, "a search cannot score held-out tasks");
         let calls = tasks(RealTask::BfclSimple, json!({"name": "f", "arguments": {"x": 1}}));
         for (answer, score) in [
             (r#"{"name": "f", "arguments": {"x": 1}}"#, 1.0),

@@ -1,6 +1,6 @@
-//! What the scripted optimizer of a real task proposes: lines that help, that harm and that do nothing.
+//! Lines that the scripted optimizer of a real task proposes: helpful, harmful and neutral ones.
 //!
-//! They are written by hand before anything was run. The optimizer does not know which is which.
+//! They were written by hand before the first run. The optimizer does not know the intended effects.
 
 use skill_core::named_enum;
 
@@ -16,19 +16,19 @@ named_enum! {
     }
 }
 
-/// What a line is meant to do to the score.
+/// Intended effect of a line on the score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meant {
-    /// It helps.
-    Help,
-    /// It harms.
-    Harm,
-    /// It does nothing.
-    Nothing,
+pub enum Intent {
+    /// It raises the score.
+    Helpful,
+    /// It lowers the score.
+    Harmful,
+    /// It does not change the score.
+    Neutral,
 }
 
-/// A planted line and what it is meant to do.
-pub type Planted = (Meant, &'static str);
+/// A planted line with its intended effect.
+pub type Planted = (Intent, &'static str);
 
 impl RealTask {
     /// The skill that every search begins with.
@@ -59,51 +59,54 @@ impl RealTask {
 }
 
 const CHAIN_SUM: [Planted; 13] = [
-    (Meant::Help, "Reply with the final number alone: no words, no units, no steps."),
-    (Meant::Help, "Write digits, and a minus sign directly before them where the result is negative."),
-    (Meant::Help, "Do not repeat the problem."),
-    (Meant::Help, "Work from left to right, one sign at a time."),
-    (Meant::Harm, "Show every step of the calculation before the result."),
-    (Meant::Harm, "Write the result as a whole sentence that begins with \"The result is\"."),
-    (Meant::Harm, "Write the result in English words instead of digits."),
-    (Meant::Harm, "Leave out the minus sign of a negative result."),
-    (Meant::Harm, "Add 1 to the result before you write it."),
-    (Meant::Nothing, "Read the whole problem first."),
-    (Meant::Nothing, "All numbers are whole numbers."),
-    (Meant::Nothing, "Take care with long problems."),
-    (Meant::Nothing, "The problems come from a worksheet."),
+    (Intent::Helpful, "Reply with the final number alone: no words, no units, no steps."),
+    (Intent::Helpful, "Write digits, and a minus sign directly before them where the result is negative."),
+    (Intent::Helpful, "Do not repeat the problem."),
+    (Intent::Helpful, "Work from left to right, one sign at a time."),
+    (Intent::Harmful, "Show every step of the calculation before the result."),
+    (Intent::Harmful, "Write the result as a whole sentence that begins with \"The result is\"."),
+    (Intent::Harmful, "Write the result in English words instead of digits."),
+    (Intent::Harmful, "Leave out the minus sign of a negative result."),
+    (Intent::Harmful, "Add 1 to the result before you write it."),
+    (Intent::Neutral, "Read the whole problem first."),
+    (Intent::Neutral, "All numbers are whole numbers."),
+    (Intent::Neutral, "Take care with long problems."),
+    (Intent::Neutral, "The problems come from a worksheet."),
 ];
 
 const BFCL_SIMPLE: [Planted; 13] = [
     (
-        Meant::Help,
+        Intent::Helpful,
         "Reply with one JSON object alone, with the keys \"name\" and \"arguments\": no text around it.",
     ),
-    (Meant::Help, "\"arguments\" is an object whose keys are names of parameters."),
-    (Meant::Help, "Copy the name of the function exactly, with its dots and underscores."),
-    (Meant::Help, "Leave out optional parameters that the request does not mention."),
-    (Meant::Help, "Write integers and floats as numbers, without quotation marks."),
-    (Meant::Harm, "Write the call as Python code, such as f(x=1)."),
-    (Meant::Harm, "Explain in a sentence what the function does, and do not write JSON."),
-    (Meant::Harm, "Put the value of every argument into a list."),
-    (Meant::Harm, "Fill in every optional parameter, with a guess where the request says nothing."),
-    (Meant::Harm, "Translate the names of the parameters to German."),
-    (Meant::Nothing, "Read the whole request first."),
-    (Meant::Nothing, "There is always exactly one function."),
-    (Meant::Nothing, "Requests are written by people."),
+    (Intent::Helpful, "\"arguments\" is an object whose keys are names of parameters."),
+    (Intent::Helpful, "Copy the name of the function exactly, with its dots and underscores."),
+    (Intent::Helpful, "Leave out optional parameters that the request does not mention."),
+    (Intent::Helpful, "Write integers and floats as numbers, without quotation marks."),
+    (Intent::Harmful, "Write the call as Python code, such as f(x=1)."),
+    (Intent::Harmful, "Explain in a sentence what the function does, and do not write JSON."),
+    (Intent::Harmful, "Put the value of every argument into a list."),
+    (
+        Intent::Harmful,
+        "Fill in every optional parameter, and guess values that the request does not mention.",
+    ),
+    (Intent::Harmful, "Translate the names of the parameters to German."),
+    (Intent::Neutral, "Read the whole request first."),
+    (Intent::Neutral, "There is always exactly one function."),
+    (Intent::Neutral, "Requests are written by people."),
 ];
 
 const BBH: [Planted; 12] = [
-    (Meant::Help, "Reply with the answer alone: no explanation, no punctuation after it."),
-    (Meant::Help, "Where there are options, reply with the letter in parentheses, such as (B)."),
-    (Meant::Help, "Write counts as digits."),
-    (Meant::Help, "Answer Yes or No, True or False exactly as the question writes them."),
-    (Meant::Harm, "Explain every step before the answer."),
-    (Meant::Harm, "Write the answer as a whole sentence."),
-    (Meant::Harm, "Reply with the text of an option instead of its letter."),
-    (Meant::Harm, "Write counts as words."),
-    (Meant::Harm, "Where you are not sure, reply with \"unsure\"."),
-    (Meant::Nothing, "Read the whole question first."),
-    (Meant::Nothing, "Take care with long questions."),
-    (Meant::Nothing, "The questions are in English."),
+    (Intent::Helpful, "Reply with the answer alone: no explanation, no punctuation after it."),
+    (Intent::Helpful, "Where there are options, reply with the letter in parentheses, such as (B)."),
+    (Intent::Helpful, "Write counts as digits."),
+    (Intent::Helpful, "Answer Yes or No, True or False exactly as the question writes them."),
+    (Intent::Harmful, "Explain every step before the answer."),
+    (Intent::Harmful, "Write the answer as a whole sentence."),
+    (Intent::Harmful, "Reply with the text of an option instead of its letter."),
+    (Intent::Harmful, "Write counts as words."),
+    (Intent::Harmful, "Where you are not sure, reply with \"unsure\"."),
+    (Intent::Neutral, "Read the whole question first."),
+    (Intent::Neutral, "Take care with long questions."),
+    (Intent::Neutral, "The questions are in English."),
 ];

@@ -1,7 +1,7 @@
 //! One row for each search in real tasks, and the table of them.
 
-use super::{RealTasks, planted::Meant};
-use crate::comparison::results::Found;
+use super::{RealTasks, planted::Intent};
+use crate::comparison::results::{Found, Search};
 use crate::comparison::statistics::Mean;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 /// The name of the row of the initial skill.
 pub const INITIAL: &str = "initial";
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RealRow {
     /// Which benchmark.
@@ -19,48 +19,31 @@ pub struct RealRow {
     pub model: String,
     /// Which tasks, and which replies of the optimizer.
     pub seed: u64,
-    /// Which way of searching; `initial` for the skill that all begin with.
-    pub system: String,
-    /// Which version of it.
-    pub version: String,
-    /// The cap on calls of all models.
-    pub cap: u64,
-    /// Calls of the target.
-    pub target_calls: u64,
-    /// Calls of all other models.
-    pub optimizer_calls: u64,
-    /// Validation and test tasks that the optimizer was shown.
-    pub leaks: u64,
+    /// The search and its calls; the system is `initial` for the initial skill.
+    #[serde(flatten)]
+    pub search: Search,
     /// The skill.
     pub skill: String,
-    /// Planted lines of the skill that help, harm and do nothing.
+    /// Helpful, harmful and neutral planted lines of the skill.
     pub lines: [usize; 3],
-    /// Whether each task that no search sees is done with it.
+    /// Whether the target solves each held-out task with it.
     pub outcomes: Vec<bool>,
-    /// How long the search took.
-    pub seconds: f64,
 }
 
 impl RealRow {
     /// A row without outcomes.
-    pub(crate) fn new(tasks: &RealTasks, seed: u64, [system, version]: [&str; 2], found: Found) -> Self {
-        let n_lines = |wanted: Meant| {
-            let planted = tasks.task.planted().iter().filter(|(meant, _)| *meant == wanted);
+    pub(crate) fn new(tasks: &RealTasks, seed: u64, of: [&str; 2], found: Found) -> Self {
+        let n_lines = |wanted: Intent| {
+            let planted = tasks.task.planted().iter().filter(|(intent, _)| *intent == wanted);
             planted.filter(|(_, text)| found.skill.contains(text)).count()
         };
         Self {
             task: tasks.task.as_str().to_owned(),
             model: tasks.target.model.clone(),
             seed,
-            system: system.to_owned(),
-            version: version.to_owned(),
-            cap: found.cap as u64,
-            target_calls: found.counts.target,
-            optimizer_calls: found.counts.optimizer,
-            leaks: found.counts.leaks,
-            lines: [Meant::Help, Meant::Harm, Meant::Nothing].map(n_lines),
+            search: Search::of(of, &found),
+            lines: [Intent::Helpful, Intent::Harmful, Intent::Neutral].map(n_lines),
             outcomes: Vec::new(),
-            seconds: found.seconds,
             skill: found.skill,
         }
     }
@@ -74,8 +57,9 @@ impl RealRow {
 
     /// True if this is the result of such a search.
     pub fn is_of(&self, task: &str, model: &str, seed: u64, [system, version]: [&str; 2]) -> bool {
-        [&*self.task, &*self.model, &*self.system, &*self.version] == [task, model, system, version]
+        [&*self.task, &*self.model] == [task, model]
             && self.seed == seed
+            && self.search.is_of(system, version)
     }
 
     fn score(&self) -> f64 {
@@ -87,7 +71,7 @@ impl RealRow {
     }
 }
 
-/// A table for each benchmark: score, gain over the initial skill by the same items, calls and lines.
+/// A table for each benchmark: score, paired gain over the initial skill, calls and planted lines.
 ///
 /// Intervals are of 95 %, over items; several seeds of a system are pooled.
 pub fn tables(rows: &[RealRow]) -> String {
@@ -100,18 +84,18 @@ pub fn tables(rows: &[RealRow]) -> String {
         let _ = write!(
             text,
             "**{task}**, {model}\n\n\
-             | search | seeds | score | gain over the initial skill | calls | lines that help, harm, do nothing |\n\
+             | search | seeds | score | gain over the initial skill | calls | helpful, harmful, neutral lines |\n\
              |---|---:|---:|---:|---:|---:|\n"
         );
         let mut systems: Vec<[&str; 2]> = Vec::new();
         for row in &rows {
-            if !systems.contains(&[&row.system, &row.version]) {
-                systems.push([&row.system, &row.version]);
+            if !systems.contains(&[&row.search.system, &row.search.version]) {
+                systems.push([&row.search.system, &row.search.version]);
             }
         }
         for [system, version] in systems {
             let own: Vec<&RealRow> =
-                rows.iter().filter(|row| row.system == system && row.version == version).copied().collect();
+                rows.iter().filter(|row| row.search.is_of(system, version)).copied().collect();
             let n = own.len() as f64;
             let mean = |number: fn(&RealRow) -> f64| own.iter().map(|row| number(row)).sum::<f64>() / n;
             let [help, harm, nothing] =
@@ -124,7 +108,7 @@ pub fn tables(rows: &[RealRow]) -> String {
                 own.len(),
                 100.0 * mean(RealRow::score),
                 if gains.is_empty() || system == INITIAL { String::new() } else { Mean::of(&gains).points() },
-                mean(|row| (row.target_calls + row.optimizer_calls) as f64),
+                mean(|row| row.search.calls() as f64),
             );
         }
         text.push('\n');
@@ -134,7 +118,7 @@ pub fn tables(rows: &[RealRow]) -> String {
 
 /// The differences to the initial skill, item by item.
 fn gains(row: &RealRow, rows: &[&RealRow]) -> Vec<f64> {
-    let initial = rows.iter().find(|other| other.system == INITIAL && other.seed == row.seed);
+    let initial = rows.iter().find(|other| other.search.system == INITIAL && other.seed == row.seed);
     let Some(initial) = initial else { return Vec::new() };
     row.numbers().iter().zip(initial.numbers()).map(|(own, before)| own - before).collect()
 }
@@ -142,6 +126,7 @@ fn gains(row: &RealRow, rows: &[&RealRow]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::comparison::results::search;
 
     #[test]
     fn gains_are_paired_by_item() {
@@ -149,16 +134,10 @@ mod tests {
             task: "chain-sum".to_owned(),
             model: "m".to_owned(),
             seed: 0,
-            system: system.to_owned(),
-            version: "1".to_owned(),
-            cap: 400,
-            target_calls: 390,
-            optimizer_calls: 5,
-            leaks: 0,
+            search: search(system),
             skill: String::new(),
             lines: [1, 0, 2],
             outcomes: outcomes.to_vec(),
-            seconds: 1.0,
         };
         let rows = [
             row(INITIAL, &[false, true, false, false]),
@@ -170,7 +149,7 @@ mod tests {
             let line = text.lines().find(|line| line.contains(system)).unwrap_or_default();
             line.split('|').map(|cell| cell.trim().to_owned()).skip(2).take(4).collect()
         };
-        assert_eq!(cells("auto"), ["1", "75.0", "+50.0 ± 56.6", "395"]);
+        assert_eq!(cells("auto"), ["1", "75.0", "+50.0 ± 56.6", "90"]);
         assert_eq!(cells("gepa")[..2], ["1", "25.0"]);
     }
 }

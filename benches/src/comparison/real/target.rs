@@ -1,13 +1,11 @@
-//! The target: a server with Chat Completions, whose replies are kept.
+//! The target: a server with Chat Completions, whose replies are recorded.
 
-use crate::comparison::Failure;
+use crate::comparison::{Failure, results};
 use parking_lot::Mutex;
 use reqwest::Client;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::fs::OpenOptions;
-use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,15 +17,15 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 /// Requests by which the time of a call is estimated.
 const N_TIMED: usize = 4;
 
-/// A line of the file.
+/// A request with its reply, a line of the file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct Recorded {
     system: String,
     user: String,
     reply: String,
 }
 
-/// A real model; clones share what they keep.
+/// A real model; clones share the recorded replies.
 #[derive(Debug, Clone)]
 pub struct Target {
     client: Client,
@@ -39,27 +37,17 @@ pub struct Target {
 }
 
 impl Target {
-    /// The model `model` at `url`, such as `http://127.0.0.1:8080/v1`, whose replies are kept in `file`.
+    /// The model `model` at `url`, such as `http://127.0.0.1:8080/v1`, whose replies are recorded in `file`.
     ///
     /// # Errors
     ///
     /// A file that cannot be read.
     pub fn new(url: &str, model: &str, file: &Path) -> Result<Self, Failure> {
         drop(rustls::crypto::ring::default_provider().install_default());
-        let mut known = HashMap::new();
-        match std::fs::File::open(file) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            opened => {
-                for line in BufReader::new(opened?).lines() {
-                    // A line that a stopped process left unfinished is left out.
-                    if let Ok(kept) = serde_json::from_str::<Kept>(&line?) {
-                        known.insert((kept.system, kept.user), kept.reply);
-                    }
-                }
-            }
-        }
+        let recorded: Vec<Recorded> = results::read(file)?;
+        let known = recorded.into_iter().map(|line| ((line.system, line.user), line.reply)).collect();
         Ok(Self {
-            // A kept connection belongs to the runtime that opened it, and there are two.
+            // An idle connection belongs to the runtime that opened it, and there are two.
             client: Client::builder().timeout(TIMEOUT).pool_max_idle_per_host(0).build()?,
             url: url.trim_end_matches('/').to_owned(),
             model: model.to_owned(),
@@ -79,9 +67,8 @@ impl Target {
             return Ok(reply.clone());
         }
         let reply = self.ask(system, user).await?;
-        let kept = Kept { system: key.0.clone(), user: key.1.clone(), reply: reply.clone() };
-        let mut file = OpenOptions::new().create(true).append(true).open(&self.file)?;
-        file.write_all(format!("\n{}\n", serde_json::to_string(&kept)?).as_bytes())?;
+        let line = Recorded { system: key.0.clone(), user: key.1.clone(), reply: reply.clone() };
+        results::append(&self.file, &line)?;
         self.known.lock().insert(key, reply.clone());
         Ok(reply)
     }
@@ -98,7 +85,7 @@ impl Target {
         Ok(text.ok_or_else(|| format!("{url}: the reply has no message"))?.to_owned())
     }
 
-    /// Seconds that a call takes, by a few requests that are not kept.
+    /// Seconds that a call takes, by a few requests that are not recorded.
     ///
     /// # Errors
     ///
@@ -116,7 +103,7 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Read as _;
+    use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
 
     /// A model that answers so many requests, each with its number.
