@@ -37,20 +37,19 @@ pub(crate) fn open_out(
 ) -> crate::Result<MeasurementDir> {
     check_outside("--out", path)?;
     if !force {
-        check_whole(path)?;
+        warn_of_missing_hashes(path);
     }
     Ok(MeasurementDir::open(path, skill, items, settings, force)?)
 }
 
-/// Refuses a measurement whose files are not as they were written; one of an earlier version is taken with a warning.
-pub(crate) fn check_whole(dir: &Path) -> crate::Result {
-    if !measurement::is_whole(dir)? {
+/// Warns of a measurement of an earlier version, in which damage is not detected.
+pub(crate) fn warn_of_missing_hashes(dir: &Path) {
+    if measurement::lacks_hashes(dir) {
         say(&format!(
             "warning: {} was written by an earlier version, without hashes: damage to it is not found",
             dir.display()
         ));
     }
-    Ok(())
 }
 
 /// Refuses a split without items.

@@ -67,8 +67,8 @@ pub(crate) fn evaluate(
         let outcome: Result<Vec<Vec<RolloutResult>>, PipelineError> = runtime.block_on(async {
             let mut measured = Vec::with_capacity(skills.len());
             for skill in &skills {
-                let came = measurement.results(&document(skill), (&of_work, &of_stop)).await?;
-                measured.push(came.evaluation.results);
+                let measured_skill = measurement.results(&document(skill), (&of_work, &of_stop)).await?;
+                measured.push(measured_skill.evaluation.results);
             }
             measurement.finish().await?;
             Ok(measured)

@@ -1,13 +1,16 @@
-//! A measurement: what skills are worth on one split with one target.
+//! Scores of skills on one split with one target.
 //!
-//! [`Measurement`] makes the rollouts, through a journal where one is given. [`MeasurementDir`] is the directory that one
-//! is kept in, with what it was made with. `bank` measures a bank against none.
+//! [`Measurement`] makes the rollouts, with an optional journal. [`MeasurementDir`] is the directory of the results and of
+//! the settings that decided them. `bank` measures a bank against no bank.
 
 #[cfg(feature = "report")]
 pub mod bank;
 mod dir;
 
-pub use dir::{MeasurementDir, RUNS, check_replaced, identity, is_part_of, is_whole, measured_with, write};
+pub use dir::{
+    MeasurementDir, RUNS, check_replaced, check_whole, identity, is_part_of, lacks_hashes, measured_with,
+    write,
+};
 
 use crate::config::LoadedConfig;
 use skill_envs::{Env, SkillSource, Split};
@@ -20,7 +23,7 @@ use skill_pipeline::stage::{Draws, StageCtx};
 use skill_pipeline::{EventSink, PipelineError, Stage, StopSignal};
 use std::sync::Arc;
 
-/// Skills are measured with this: the items of one split, the target with its replies kept, and how often.
+/// Measures skills on the items of one split with one target.
 pub struct Measurement {
     rollouts: Rollouts,
     split: Split,
@@ -30,7 +33,7 @@ pub struct Measurement {
     draws: Draws,
 }
 
-/// What one skill came to.
+/// Scores and token counts of one skill.
 #[derive(Debug)]
 pub struct Measured {
     /// Scores and results.
@@ -40,8 +43,7 @@ pub struct Measured {
 }
 
 impl Measurement {
-    /// Measures with this target on the items of this split; replies are kept in the journal, if there is one, and taken
-    /// from it.
+    /// Measures with this target on the items of this split. With a journal, replies are recorded in it and replayed from it.
     ///
     /// # Errors
     ///
@@ -83,7 +85,7 @@ impl Measurement {
     ///
     /// # Errors
     ///
-    /// A rollout that cannot be made: there is no score over a part of a split.
+    /// A failed rollout: a score always covers the whole split.
     pub async fn results(
         &self,
         skill: &Arc<dyn SkillSource>,
@@ -110,7 +112,7 @@ impl Measurement {
         Ok((Measured { evaluation, tokens: StageTokens::from(ctx.used.snapshot()) }, recorded))
     }
 
-    /// Waits for what the environment still does, and for the disk.
+    /// Waits for rollouts that the environment still runs, and for the journal to reach the disk.
     ///
     /// # Errors
     ///

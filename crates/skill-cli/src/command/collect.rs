@@ -73,20 +73,20 @@ pub(crate) fn run(args: &CollectArgs) -> crate::Result {
     let episodes = collected.episodes;
     write(args, &episodes, kept.as_ref().map(|kept| (kept, inputs.as_str())))?;
 
-    let came = Collected::of(&episodes);
+    let counts = Collected::of(&episodes);
     if args.json {
         let value = json!({
             "out": args.out,
             "split": split,
             "episodes": episodes.len(),
-            "successes": came.n_won(),
-            "by_task_type": came.by_type_json(),
+            "successes": counts.n_won(),
+            "by_task_type": counts.by_type_json(),
             "agent": agent,
             "simulated_models": simulated,
         });
         return super::print(&format!("{value}\n"));
     }
-    let mut text = came.described(&args.out, split);
+    let mut text = counts.described(&args.out, split);
     match &kept {
         Some(kept) => {
             let spend = described_spend(&loaded, &engine, n_before);

@@ -1,4 +1,4 @@
-//! Errors of the directory that a measurement is kept in.
+//! Errors of the directory of a measurement.
 
 use std::path::PathBuf;
 
@@ -20,8 +20,8 @@ pub enum MeasurementError {
         /// What it holds.
         what: String,
     },
-    /// Its calls are gone.
-    #[error("{} is empty or not there, so what {} holds would be paid for again", journal.display(), path.display())]
+    /// Its journal is empty or missing.
+    #[error("{} is empty or missing, so the requests of {} would be paid for again", journal.display(), path.display())]
     LostCalls {
         /// The directory.
         path: PathBuf,

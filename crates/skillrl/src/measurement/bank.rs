@@ -1,6 +1,6 @@
-//! A bank against none: the same items with its skills and without them.
+//! A bank against no bank: the same items with its skills and without them.
 
-use super::{Measurement, identity, is_whole};
+use super::{Measurement, check_whole, identity};
 use crate::call_cache::{CallCache, count_spent_on};
 use crate::config::{LoadedConfig, ModelRole, simulated_models};
 use crate::engine::Engine;
@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What is measured, before anything is sent.
+/// A measurement of a bank, before the first request.
 pub struct BankMeasurement<'run> {
     loaded: &'run LoadedConfig,
     env: Arc<dyn Env>,
@@ -39,12 +39,12 @@ pub struct BankMeasurement<'run> {
     target: Arc<dyn ChatModel>,
     embedding: Option<Arc<dyn EmbeddingModel>>,
     retrieval: Retrieval,
-    /// What decides the scores besides the items.
+    /// Settings that decide the scores.
     pub settings: RunIdentity,
     kept: Option<CallCache>,
 }
 
-/// What a bank came to.
+/// Scores with and without the bank.
 pub struct BankEvaluation {
     /// With the frame alone.
     pub without: Evaluation,
@@ -93,7 +93,7 @@ impl<'run> BankMeasurement<'run> {
     /// A directory that holds another measurement, unless that is to be replaced, and one that cannot be written.
     pub fn keep_in(&mut self, out: &Path, force: bool, engine: &Engine<'_>) -> Result<(), Error> {
         if !force {
-            is_whole(out)?;
+            check_whole(out)?;
         }
         let file = out.join(BANK_EVALUATION_FILE);
         let other = other_measurement(&file, &self.settings)?;
@@ -112,7 +112,7 @@ impl<'run> BankMeasurement<'run> {
     ///
     /// # Errors
     ///
-    /// A rollout that cannot be made, and a target that says nothing.
+    /// A failed rollout, and a target whose replies are all empty.
     pub async fn measure(
         &self,
         (events, stop): (&dyn EventSink, &StopSignal),
@@ -143,9 +143,9 @@ impl<'run> BankMeasurement<'run> {
     }
 
     /// The measurement as JSON, and as the file that [`Self::write`] writes; `bank` is where the bank is.
-    pub fn to_json(&self, bank: &Path, came: &BankEvaluation) -> Value {
+    pub fn to_json(&self, bank: &Path, evaluation: &BankEvaluation) -> Value {
         let scores = |evaluation: &Evaluation| json!({"hard": evaluation.score.hard, "soft": evaluation.score.soft, "n": evaluation.results.len()});
-        let shown = came.shown.counts.iter().map(|(id, n)| (id.to_string(), *n));
+        let shown = evaluation.shown.counts.iter().map(|(id, n)| (id.to_string(), *n));
         json!({
             "bank": bank,
             "bank_version": self.view.version(),
@@ -153,12 +153,12 @@ impl<'run> BankMeasurement<'run> {
             "skills": self.view.skills().len(),
             "unmeasured": self.n_unmeasured(),
             "simulated_models": simulated_models(&self.loaded.config, &[ModelRole::Target]),
-            "without": scores(&came.without),
-            "with": scores(&came.with),
-            "difference": came.difference,
+            "without": scores(&evaluation.without),
+            "with": scores(&evaluation.with),
+            "difference": evaluation.difference,
             "shown": shown.collect::<BTreeMap<_, _>>(),
-            "items": came.shown.items,
-            "types": came.shown.types,
+            "items": evaluation.shown.items,
+            "types": evaluation.shown.types,
             "measured_with": self.settings,
         })
     }
@@ -196,7 +196,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// What every item was shown, by its results, and which types the bank detects.
+    /// The skills that each item was shown, by its results, and the types that the bank detects.
     fn of(env: &dyn Env, source: &BankSource, evaluation: &Evaluation) -> Self {
         let mut shown = Self::default();
         let items: BTreeMap<&ItemId, &Item> =
@@ -225,7 +225,7 @@ impl Shown {
     }
 }
 
-/// What else than this measurement a file holds, in words.
+/// Contents of a file that is not this measurement, in words.
 fn other_measurement(path: &Path, settings: &RunIdentity) -> Result<Option<String>, Error> {
     let found = match regular_file::read(path) {
         Ok(bytes) => serde_json::from_slice::<Value>(&bytes).unwrap_or_default(),

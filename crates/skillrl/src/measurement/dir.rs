@@ -1,4 +1,4 @@
-//! The directory that one measurement is kept in.
+//! The directory of one measurement.
 //!
 //! Beside the results lies [`MEASURED_WITH_FILE`]: what they were measured with, so that another measurement does not take
 //! their place by accident.
@@ -25,22 +25,23 @@ use skill_pipeline::identity::{check_identity, data_of};
 use skill_pipeline::records::evaluation::EvaluationSummary;
 use skill_pipeline::records::{FORMAT_VERSION, RunIdentity, is_supported};
 use skill_pipeline::run_dir::measurement::{MEASURED_WITH_FILE, is_measurement, seal, unseal, verify};
+use skill_pipeline::run_dir::policy_hashes::HASHES_FILE;
 use skill_pipeline::run_dir::{JOURNAL_FILE, RESULTS_FILE, RunDir, SUMMARY_FILE, atomic, is_run};
 use skill_pipeline::{PipelineError, RunReader};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufReader;
 use std::path::Path;
 
-/// The setting with how often each item is measured.
+/// The setting with the number of samples of each item.
 pub const RUNS: &str = "eval.runs";
 
-/// Of a result, the id of its item.
+/// The item of a result.
 #[derive(Deserialize)]
 struct Named {
     id: ItemId,
 }
 
-/// What a measurement was made with besides its skill and its items.
+/// Settings and item hashes of a measurement.
 #[derive(Serialize, Deserialize)]
 struct MeasuredWith {
     format_version: String,
@@ -55,7 +56,8 @@ fn hashes_of(items: &[Item]) -> BTreeMap<String, String> {
     items.iter().map(|item| (item.id.to_string(), canonical_hash(&json!(item)))).collect()
 }
 
-/// What decides a score besides the skill: the models that answer and grade, the environment with its scorer, the data.
+/// Settings that decide a score besides the skill: the models that answer and grade, the environment with its scorer, the
+/// data.
 pub fn identity(loaded: &LoadedConfig, env: &dyn Env, split: Split, target: &ModelId) -> RunIdentity {
     let decides = |(key, _): &(String, Value)| {
         ["models.target.", "models.judge.", "env."].iter().any(|section| key.starts_with(section))
@@ -69,7 +71,7 @@ pub fn identity(loaded: &LoadedConfig, env: &dyn Env, split: Split, target: &Mod
     settings
 }
 
-/// What the measurement in a directory was made with: as it says itself, or the run whose evaluation it is.
+/// The settings of the measurement in a directory: its own record, or that of the run whose evaluation it is.
 pub fn measured_with(dir: &Path) -> Option<RunIdentity> {
     if let Ok(bytes) = regular_file::read(&dir.join(MEASURED_WITH_FILE)) {
         let with: MeasuredWith = serde_json::from_slice(&bytes).ok()?;
@@ -145,18 +147,18 @@ impl MeasurementDir {
     }
 }
 
-/// Looks whether the measurement of something else is in a directory; returns true for one that is to be replaced.
+/// True if the directory holds another measurement, which `force` replaces.
 ///
 /// # Errors
 ///
-/// One that is damaged, or that nobody wants to have replaced.
+/// A damaged one, and another measurement without `force`.
 pub fn check_replaced(
     path: &Path,
     (skill, items, settings): (&SkillDoc, &[Item], &RunIdentity),
     force: bool,
 ) -> Result<bool, Error> {
     if !force {
-        is_whole(path)?;
+        check_whole(path)?;
     }
     let other = other_measurement(path, skill, items, settings);
     let replaces_other = other.is_some();
@@ -195,7 +197,7 @@ pub fn is_part_of(
     if !is_same || !is_supported(&with.format_version) || !has_calls {
         return Ok(false);
     }
-    is_whole(path)?;
+    check_whole(path)?;
     Ok(match check_identity(path, &with.settings, settings) {
         Err(PipelineError::Mismatch { changes, .. }) => changes.iter().all(is_smaller),
         Ok(()) | Err(_) => false,
@@ -229,16 +231,24 @@ pub fn write(
     seal(dir)
 }
 
-/// Whether every file of a measurement is as it was written; false for one of an earlier version, which has no hashes.
+/// Verifies the files of a measurement; one of an earlier version has no hashes and is accepted.
 ///
 /// # Errors
 ///
 /// A measurement whose files were changed.
-pub fn is_whole(dir: &Path) -> Result<bool, Error> {
-    Ok(!is_measurement(dir) || verify(dir)?)
+pub fn check_whole(dir: &Path) -> Result<(), Error> {
+    if is_measurement(dir) {
+        verify(dir)?;
+    }
+    Ok(())
 }
 
-/// What else than this measurement a directory holds, in words.
+/// True for a measurement of an earlier version, whose files have no hashes.
+pub fn lacks_hashes(dir: &Path) -> bool {
+    is_measurement(dir) && !dir.join(HASHES_FILE).exists()
+}
+
+/// Contents of a directory that are not this measurement, in words.
 fn other_measurement(
     path: &Path,
     skill: &SkillDoc,

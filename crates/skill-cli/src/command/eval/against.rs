@@ -3,13 +3,13 @@
 use crate::args::EvalArgs;
 use crate::command::CommandError;
 use crate::exit_code;
-use crate::measuring::check_whole;
+use crate::measuring::warn_of_missing_hashes;
 use crate::table::counted;
 use skillrl::config::LoadedConfig;
 use skillrl::core::{ItemId, RolloutResult};
 use skillrl::envs::{Item, Split};
 use skillrl::llm::regular_file;
-use skillrl::measurement::measured_with;
+use skillrl::measurement::{check_whole, measured_with};
 use skillrl::pipeline::error::describe_changes;
 use skillrl::pipeline::identity::scoring_changes;
 use skillrl::pipeline::records::RunIdentity;
@@ -36,6 +36,7 @@ impl Earlier {
         };
         if let Some(dir) = path.parent() {
             check_whole(dir)?;
+            warn_of_missing_hashes(dir);
         }
         let bytes = regular_file::read(&path)
             .map_err(|error| wrong(format!("cannot read {}: {error}", path.display())))?;

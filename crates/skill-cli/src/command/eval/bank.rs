@@ -5,7 +5,7 @@ use crate::command::CommandError;
 use crate::command::described_spend;
 use crate::consent::agree_to_address;
 use crate::measuring::{
-    check_whole, score_words, unkept, warn_of_other_data, warn_of_replies, warn_of_test_split,
+    score_words, unkept, warn_of_missing_hashes, warn_of_other_data, warn_of_replies, warn_of_test_split,
 };
 use crate::named_bank::read_shown;
 use crate::progress::{Progress, Show};
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
     warn_of_other_data(&loaded, split, &measurement.settings);
     if let Some(out) = out {
         if !force {
-            check_whole(out)?;
+            warn_of_missing_hashes(out);
         }
         measurement.keep_in(out, *force, &engine)?;
     }
@@ -60,19 +60,19 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
     let stop = StopSignal::default();
     let progress = Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress });
     let measuring = measurement.measure((&progress, &stop));
-    let came =
+    let evaluation =
         crate::command::block_on(stop.clone(), "stopping", measuring)?.map_err(|error| match error {
             Error::Pipeline(error) => unkept(error, out.is_some()).into(),
             error => error,
         })?;
-    warn_of_replies(&came.with.results);
+    warn_of_replies(&evaluation.with.results);
     if read_bank(bank_path).map_or(true, |now| now.bank.view().version() != view.version()) {
         crate::command::say(&format!(
             "warning: {} has changed since this measurement began, which is of the bank as it was then",
             bank_path.display()
         ));
     }
-    let value = measurement.to_json(bank_path, &came);
+    let value = measurement.to_json(bank_path, &evaluation);
     if let Some(out) = out {
         BankMeasurement::write(out, &value)?;
     }
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
         measured(n_skills, measurement.n_unmeasured() as u64),
         counted(env.items(split).len() as u64, "item"),
     );
-    text.push_str(&described(&came));
+    text.push_str(&described(&evaluation));
     if out.is_some() {
         let _ = writeln!(text, "{}", described_spend(&loaded, &engine, n_before));
     }
@@ -96,20 +96,22 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
 }
 
 /// Scores with and without the bank, by type too, and what was shown.
-fn described(came: &BankEvaluation) -> String {
+fn described(evaluation: &BankEvaluation) -> String {
     let mut text = String::new();
-    for (label, evaluation) in [("without", &came.without), ("with   ", &came.with)] {
-        let words = score_words(evaluation.score.hard, evaluation.score.soft, evaluation.results.len());
+    for (label, arm) in [("without", &evaluation.without), ("with   ", &evaluation.with)] {
+        let words = score_words(arm.score.hard, arm.score.soft, arm.results.len());
         let _ = writeln!(text, "{label} {words}");
     }
-    for (task_type, [before, after, n]) in by_type(&came.without, &came.with).into_iter().take(MAX_NAMED) {
+    for (task_type, [before, after, n]) in
+        by_type(&evaluation.without, &evaluation.with).into_iter().take(MAX_NAMED)
+    {
         let name = if task_type.is_empty() { "without a type" } else { &task_type };
         let _ = writeln!(text, "  {name}: {} without, {} with, {n} items", percent(before), percent(after));
     }
-    if let Some(compared) = &came.difference {
+    if let Some(compared) = &evaluation.difference {
         text.push_str(&super::against::describe(compared));
     }
-    let Shown { counts, n_unknown, types_without_skills, .. } = &came.shown;
+    let Shown { counts, n_unknown, types_without_skills, .. } = &evaluation.shown;
     let _ = writeln!(text, "shown   {} of the bank to these items", counted(counts.len() as u64, "skill"));
     if *n_unknown > 0 {
         let _ = writeln!(

@@ -10,7 +10,8 @@ use crate::command::data_start::{self, Use};
 use crate::command::estimate::passes_cost;
 use crate::consent::{Sending, agree, is_new_address, total_words};
 use crate::measuring::{
-    check_not_empty, check_whole, choose_skill, usual_split, warn_of_other_data, warn_of_test_split,
+    check_not_empty, choose_skill, usual_split, warn_of_missing_hashes, warn_of_other_data,
+    warn_of_test_split,
 };
 use crate::progress::{Progress, Show};
 use skillrl::call_cache::CallCache;
@@ -97,7 +98,7 @@ pub(super) fn run(args: &EvalArgs) -> crate::Result {
     let force = args.measurement.force || args.measurement.out.is_none();
     let cells = Cells::of(&plan, &mut engine, &out, force)?;
     if !force {
-        cells.dirs().try_for_each(check_whole)?;
+        cells.dirs().for_each(warn_of_missing_hashes);
     }
     let calls = CallCache::in_dir(&out)?;
     let progress = Progress::new(if is_quiet { Show::Quiet } else { Show::Progress });

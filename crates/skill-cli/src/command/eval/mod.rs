@@ -110,7 +110,7 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
         out.write(recorded.results(), &summary)?;
     }
     let compared = earlier.map(|earlier| earlier.compare(&loaded, &evaluation.results)).transpose()?;
-    let came = Came {
+    let measured = MeasuredSkill {
         in_run: InRun::find(&loaded.run_dir(), (split, &settings), &summary.skill_hash, &evaluation.results),
         broken: limits.broken(summary.hard, compared.as_ref()),
         n_sent: out.as_ref().map(|_| engine.budget().spent().calls.saturating_sub(n_sent_before)),
@@ -119,8 +119,8 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
         summary,
         compared,
     };
-    came.print(args, &start, &loaded)?;
-    against::check(&came.broken, came.compared.as_ref())?;
+    measured.print(args, &start, &loaded)?;
+    against::check(&measured.broken, measured.compared.as_ref())?;
     Ok(())
 }
 
@@ -145,8 +145,8 @@ fn agree_to_pass(
     })
 }
 
-/// What the skill came to.
-struct Came {
+/// Scores of the skill, with the comparisons and limits that apply.
+struct MeasuredSkill {
     /// The name of the skill for people.
     name: String,
     split: Split,
@@ -159,7 +159,7 @@ struct Came {
     n_sent: Option<u64>,
 }
 
-impl Came {
+impl MeasuredSkill {
     fn print(&self, args: &EvalArgs, start: &Start, loaded: &LoadedConfig) -> crate::Result {
         let Self { name, split, summary, compared, broken, .. } = self;
         if args.json {
