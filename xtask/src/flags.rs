@@ -56,8 +56,8 @@ xflags::xflags! {
             optional --search
             /// With `--search`: the seeds, `judged` by default; `search-bench seeds` lists them. With `--real`: how many.
             optional --seeds seeds: String
-            /// Compares ways of searching instead on public tasks that a real model does, with a scripted optimizer; says
-            /// first how long it takes, and continues where it was stopped. Takes `--url` and `--model`.
+            /// Compares ways of searching instead on public tasks with a real target and a scripted optimizer; estimates the
+            /// time first, and resumes after an interruption. Needs `--url` and `--model`.
             optional --real
             /// With `--real`: a server with Chat Completions, such as `http://127.0.0.1:8080/v1`.
             optional --url url: String

@@ -1,4 +1,4 @@
-//! How long an index of passages takes, and a query: 100 words each, drawn by Zipf's law from 200,000 words.
+//! Times of an index of passages and of queries: 100 words a passage, sampled by Zipf's law from 200,000 words.
 //!
 //! `cargo run --release -p skill-envs --features search-agent --example million_passages -- 1000000`
 #![expect(clippy::print_stdout, reason = "the measurement")]
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .map_err(|error| format!("{error:?}"))?;
     let built = began.elapsed();
     println!(
-        "{} passages in {:.0} s, {:.0} s of them for making them up; at most {}",
+        "{} passages in {:.0} s, {:.0} s of them to generate the passages; peak memory {}",
         index.len(),
         built.as_secs_f64(),
         making.as_secs_f64(),

@@ -89,14 +89,14 @@ pub(crate) struct DiffArgs {
     #[arg(value_name = "RUN", default_value = NEWEST, hide_default_value = true)]
     pub(crate) run: PathBuf,
 
-    /// First skill: the step number (0 for the initial skill), `best` or `candidate-N` (of step N).
+    /// Skill to compare from: the step number (0 is the initial skill), `best` or `candidate-N` (of step N).
     ///
     /// In a run that trains a bank: the bank at the beginning (0), after a round (`round-N`) or now
     /// (`best`), or a version of a skill, such as `gen_003@1`.
     #[arg(value_name = "FROM", default_value = FIRST_VERSION)]
     pub(crate) from: String,
 
-    /// The second skill, named likewise.
+    /// Skill to compare with, named in the same way.
     #[arg(value_name = "TO", default_value = "best")]
     pub(crate) to: String,
 }

@@ -73,7 +73,7 @@ impl TaskReader<'_> {
         find(&record.fields, self.config.fields.answer.as_deref(), &ANSWER_FIELDS, "answer_field")
     }
 
-    /// Why there is no reference, where the file says it.
+    /// Reason for a missing reference, if the file states one.
     fn missing_answer<'r>(&self, record: &'r Record) -> Option<&'r Missing> {
         let is_answer = |name: &str| match &self.config.fields.answer {
             Some(asked) => asked == name,

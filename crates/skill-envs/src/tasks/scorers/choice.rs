@@ -71,7 +71,7 @@ pub(in crate::tasks) fn right_choice(
     columns: Option<&[&str]>,
     first: Option<u64>,
 ) -> Result<usize, String> {
-    // An empty column is no choice, and is counted all the same.
+    // An empty column is not a choice but still has a position, so positions are those of columns.
     let at_column = |index: usize| {
         let label = Choice::label_at(index);
         choices.iter().position(|choice| choice.label == label)

@@ -64,7 +64,7 @@ impl TaskScorer for JsonFields {
     }
 
     fn problem(&self) -> Option<&'static str> {
-        // What is not a number is no tolerance.
+        // Not `< 0.0`: NaN is refused too.
         if self.tolerance >= 0.0 { None } else { Some("`tolerance` is below 0") }
     }
 

@@ -77,7 +77,7 @@ macro_rules! scorers {
 scorers! {
     /// Exact match and F1 as SQuAD has them.
     EmF1 {} = "em_f1" in em_f1 => em_f1::EmF1;
-    /// A reference stands in the answer.
+    /// The answer contains a reference.
     Contains {} = "contains" in contains => contains::Contains;
     /// Equality.
     Exact { ignore_case } = "exact" in exact => exact::Exact { ignore_case };
@@ -212,7 +212,7 @@ enum References {
     NoAnswers,
 }
 
-/// A score, or who knows it.
+/// A verdict, or the scorer that has to request one.
 pub(crate) enum Scored<'a> {
     /// The verdict.
     Known(Verdict),
@@ -316,7 +316,7 @@ impl Scorer {
     ///
     /// # Errors
     ///
-    /// Settings that cannot be: a pattern that is none, a rule that is none, numbers out of range.
+    /// Invalid settings: a pattern or a rule that does not parse, numbers out of range.
     pub(crate) fn new(config: ScorerConfig) -> Result<Self, EnvError> {
         let ready = config.clone().ready()?;
         match ready.problem() {
@@ -385,13 +385,13 @@ impl Scorer {
         self.references() == References::Words
     }
 
-    /// The labels of an item; `None` if its references are no texts that it could share with others.
+    /// The class labels of an item; `None` if its references are not texts that other items can share.
     pub(crate) fn labels<'a>(&self, task: &'a Task) -> Option<&'a [String]> {
         match (self.references(), task.answers.as_slice()) {
             (References::Parts, labels) | (References::Words | References::Texts, labels @ [_]) => {
                 Some(labels)
             }
-            // Numbers and fields are compared otherwise, and patterns and rules with no text.
+            // Numbers, fields, patterns and rules are not compared as texts.
             (References::Words | References::Texts | References::Values | References::NoAnswers, _) => None,
         }
     }
@@ -429,7 +429,7 @@ fn not_blank(name: &str, answers: Vec<String>) -> Result<Vec<String>, String> {
     Ok(answers)
 }
 
-/// References of any shape: what can be said as text helps those who read it.
+/// References of any shape as text, for people who read trajectories.
 fn any_texts(name: &str, value: &Value) -> Vec<String> {
     let mut answers = answers_of(name, value).unwrap_or_else(|_| vec![value.to_string()]);
     answers.retain(|answer| !answer.trim().is_empty());

@@ -113,7 +113,7 @@ impl Draft {
         }
     }
 
-    /// Keys that neither scorer looks at: whoever gives one expects something of it.
+    /// Refuses keys that neither scorer reads: they would have no effect.
     fn check_keys_of_scorers(&mut self, scorer: &str, guard: Option<&str>) {
         for (key, owners) in keys_of_scorers() {
             let is_looked_at = [Some(scorer), guard].into_iter().flatten().any(|name| owners.contains(&name));
@@ -159,8 +159,8 @@ impl Draft {
             match judge.as_deref() {
                 None => {
                     let message = format!(
-                        "the scorer \"{scorer}\" needs a judge: there is no section [models.judge], and \
-                         `env.judge` names neither the optimizer nor the target"
+                        "the scorer \"{scorer}\" requires a judge: add a section [models.judge], or set \
+                         `env.judge` to \"optimizer\" or \"target\""
                     );
                     self.report_at(path, message);
                 }
