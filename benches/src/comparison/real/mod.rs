@@ -167,7 +167,8 @@ mod tests {
         for (answer, score) in [("-4", 1.0), (" **-4** ", 1.0), ("4", 0.0), ("It is -4.", 0.0)] {
             assert_eq!(sums.score("t000", answer), score, "{answer}");
         }
-        assert_eq!(sums.score("h000", "-4"), 0.0, "a search cannot score held-out tasks");
+        // A search cannot score held-out tasks.
+        assert_eq!(sums.score("h000", "-4"), 0.0);
         let calls = tasks(RealTask::BfclSimple, json!({"name": "f", "arguments": {"x": 1}}));
         for (answer, score) in [
             (r#"{"name": "f", "arguments": {"x": 1}}"#, 1.0),
@@ -182,7 +183,8 @@ mod tests {
     #[test]
     fn tasks_that_a_prompt_may_not_show_are_counted_once_each() {
         let sums = tasks(RealTask::ChainSum, json!("2"));
-        assert_eq!(sums.leaks("Question: 1 + 1? Answer: 2"), 0, "the training split has it too");
+        // The training split has this question too.
+        assert_eq!(sums.leaks("Question: 1 + 1? Answer: 2"), 0);
         assert_eq!(sums.leaks("Question: 2 + 2? and 3 + 3?"), 2);
     }
 }
