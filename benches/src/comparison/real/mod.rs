@@ -152,10 +152,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let row = |id: &str, question: &str| json!({"id": id, "question": question, "answer": answer});
         let rows = Rows {
-            train: vec![row("t000", "1 + 1?")],
-            val: vec![row("v000", "2 + 2?"), row("v001", "1 + 1?")],
-            test: vec![row("e000", "3 + 3?")],
-            held_out: vec![row("h000", "4 + 4?")],
+            train: vec![row("t000", "1+1?")],
+            val: vec![row("v000", "2+2?"), row("v001", "1+1?")],
+            test: vec![row("e000", "3+3?")],
+            held_out: vec![row("h000", "4+4?")],
         };
         let target = Target::new("http://127.0.0.1:9/v1", "m", &dir.path().join("replies.jsonl")).unwrap();
         RealTasks { task, rows, target }
@@ -184,7 +184,7 @@ mod tests {
     fn tasks_that_a_prompt_may_not_show_are_counted_once_each() {
         let sums = tasks(RealTask::ChainSum, json!("2"));
         // The training split has this question too.
-        assert_eq!(sums.leaks("Question: 1 + 1? Answer: 2"), 0);
-        assert_eq!(sums.leaks("Question: 2 + 2? and 3 + 3?"), 2);
+        assert_eq!(sums.leaks("1+1?"), 0);
+        assert_eq!(sums.leaks("2+2?\n3+3?"), 2);
     }
 }
