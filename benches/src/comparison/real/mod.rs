@@ -64,7 +64,7 @@ impl RealTasks {
     ///
     /// # Errors
     ///
-    /// A program that fails, with what it said last.
+    /// A program that fails, with the last line of its standard error.
     pub fn make(
         python: &Path,
         task: RealTask,
@@ -79,8 +79,10 @@ impl RealTasks {
             .args(file)
             .output()?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("the tasks of {}: {}", task.as_str(), said.trim()).into());
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            // The last line of a traceback is its cause.
+            let cause = stderr.trim().lines().last().unwrap_or_default();
+            return Err(format!("the tasks of {}: {cause}", task.as_str()).into());
         }
         Ok(Self { task, rows: serde_json::from_slice(&output.stdout)?, target })
     }
