@@ -1,6 +1,7 @@
 //! Files that commands write where a person asked for them.
 
 use crate::error::{CommandError, OfFile as _, Result};
+use skillrl::demo::DemoWorld;
 use skillrl::pipeline::run_dir::atomic;
 use std::path::{Path, PathBuf};
 
@@ -41,4 +42,10 @@ pub(crate) fn write_with_parents(path: &Path, bytes: &[u8]) -> Result {
     let made = path.parent().filter(|parent| !parent.as_os_str().is_empty()).map(atomic::create_dir);
     let written = made.transpose().and_then(|_| atomic::write(path, bytes));
     Ok(written.map_err(skillrl::Error::of_output)?)
+}
+
+/// Writes the demo's files.
+pub(crate) fn write_demo(dir: &Path, world: DemoWorld, force: bool) -> crate::Result {
+    write_files(dir, world.files().iter().map(|file| (file.path, file.text)), force)?;
+    Ok(())
 }

@@ -14,16 +14,25 @@
 //! - A reader that has gone, a full disk and a narrow terminal are no failures of a run. Held by
 //!   `tests/cli/output.rs` and `tests/cli/narrow.rs`.
 
+mod against;
+mod agent_cases;
 mod args;
+mod bank_run;
+mod banks;
 mod coding_agent;
 mod command;
 mod consent;
+mod data_start;
+mod dry_run;
 mod error;
+mod estimates;
 mod exit_code;
 mod files;
+mod findings;
+mod kinds;
 mod log;
 mod measuring;
-mod named_bank;
+mod newest;
 #[cfg(feature = "otel")]
 mod otel;
 mod outcomes;
@@ -33,10 +42,12 @@ mod progress_bar;
 mod run_report;
 mod run_text;
 mod runtime;
+mod served;
 mod skill_diff;
 mod start;
 mod table;
 mod traces_asked;
+mod training;
 mod whole_file;
 mod wrap;
 
@@ -108,7 +119,7 @@ fn start(cli: Cli, hidden: std::io::Result<bool>) -> u8 {
 
 fn dispatch(cli: Cli) -> u8 {
     let mut command = cli.command;
-    if let Err(error) = command::newest::fill(&mut command) {
+    if let Err(error) = newest::fill(&mut command) {
         return report(&error);
     }
     let outcome = match command {
@@ -117,8 +128,8 @@ fn dispatch(cli: Cli) -> u8 {
         Command::Sft(args) => command::sft::run(&args),
         Command::TrainServer(args) => command::train_server::run(&args),
         Command::Eval(args) => command::eval::run(&args),
-        Command::Collect(args) => command::collect::run(&args),
-        Command::Distill(args) => command::distill::run(&args),
+        Command::Collect(args) => command::bank::collect::run(&args),
+        Command::Distill(args) => command::bank::distill::run(&args),
         Command::Doctor(args) => command::doctor::run(&args),
         Command::Try(args) => command::try_item::run(&args),
         Command::Estimate(args) => command::estimate::run(&args),
@@ -140,7 +151,7 @@ fn dispatch(cli: Cli) -> u8 {
         Command::Show(args) => command::show::run(&args),
         Command::Diff(args) => command::diff::run(&args),
         Command::Compare(args) => command::compare::run(&args),
-        Command::Inspect(args) => command::inspect::run(&args),
+        Command::Inspect(args) => command::show::inspect::run(&args),
         Command::Completions { shell } => command::shell::completions(shell),
         Command::Config(ConfigCommand::Schema) => command::reference::schema(),
         Command::Reference { dir } => command::reference::write(&dir),

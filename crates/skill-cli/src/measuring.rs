@@ -2,10 +2,12 @@
 
 use crate::args::EvalArgs;
 use crate::coding_agent::check_outside;
+use crate::error::CommandError;
 use crate::output::say;
 use crate::table::counted;
 use skillrl::config::LoadedConfig;
 use skillrl::core::stats::score_interval;
+use skillrl::core::usage::dollars;
 use skillrl::core::{RolloutResult, SkillDoc};
 use skillrl::envs::{Env, Item, Split};
 use skillrl::hint::CommandHints;
@@ -23,6 +25,9 @@ use skillrl::reports::words::percent;
 use skillrl::reports::{LEVEL, PhasesBrief};
 use skillrl::{skills, world};
 use std::path::Path;
+
+/// So many items are named where one is not found.
+const MAX_NAMED_ITEMS: usize = 3;
 
 /// The split that is measured, where nobody names one.
 const USUAL_SPLIT: Split = Split::Val;
@@ -177,5 +182,41 @@ pub(crate) fn warn_of_replies(results: &[RolloutResult]) {
         let advice = CommandHints.on_warning(&warning).filter(|_| !is_of_empty);
         let advice = advice.map(|advice| format!("; {advice}")).unwrap_or_default();
         say(&format!("warning: {warning}{advice}"));
+    }
+}
+
+/// The item that was asked for, or the first one of the training split.
+pub(crate) fn find_item<'a>(env: &'a dyn Env, asked: Option<&str>) -> crate::Result<(Split, &'a Item)> {
+    let mut all =
+        Split::ALL.into_iter().flat_map(|split| env.items(split).iter().map(move |item| (split, item)));
+    match asked {
+        None => all.next().ok_or_else(|| CommandError::new("the environment has no items").into()),
+        Some(id) => all.find(|(_, item)| item.id.as_str() == id).ok_or_else(|| {
+            let named: Vec<String> = env
+                .items(Split::Train)
+                .iter()
+                .take(MAX_NAMED_ITEMS)
+                .map(|item| format!("`{}`", item.id))
+                .collect();
+            let hint = format!("ids of the training split are {} ..", named.join(", "));
+            CommandError::new(format!("item `{id}` not found")).with_hint(hint).into()
+        }),
+    }
+}
+
+/// What a command has sent, for its last line.
+pub(crate) fn described_spend(
+    loaded: &LoadedConfig,
+    engine: &skillrl::engine::Engine<'_>,
+    n_before: u64,
+) -> String {
+    let spent = engine.budget().spent();
+    let n_sent = spent.calls.saturating_sub(n_before);
+    let money = skillrl::cost::has_prices(&loaded.config.models.target).then_some(spent.money);
+    let money = money.map(|money| format!(", {} in all", dollars(money))).unwrap_or_default();
+    match n_sent {
+        0 => "no request was sent now, all replies were kept".to_owned(),
+        1 => format!("1 request was sent now{money}"),
+        n_sent => format!("{n_sent} requests were sent now{money}"),
     }
 }

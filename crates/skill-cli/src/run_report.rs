@@ -7,7 +7,7 @@ use skillrl::pipeline::kind::RunKind;
 #[cfg(feature = "weights")]
 use skillrl::pipeline::records::phases::Phase;
 use skillrl::pipeline::{PipelineError, RunReader, Summary};
-use skillrl::reports::{Kept, TriggersView};
+use skillrl::reports::{Kept, TriggersView, Verdict};
 use std::path::Path;
 
 /// As [`write_after_document`], for a bank or weights run, if the directory holds one of this kind.
@@ -68,4 +68,11 @@ pub(crate) fn print_triggers(kept: &Kept, is_json: bool) -> CommandResult {
         return print_pretty_json(&shown);
     }
     print_wrapped(&TriggersView::read(kept).text())
+}
+
+/// The verdict on a run that has ended; a report that cannot be read takes nothing from the run.
+pub(crate) fn verdict_of(dir: &Path) -> Option<Verdict> {
+    skillrl::report::verdict(dir)
+        .inspect_err(|error| tracing::warn!(%error, "the verdict on the run cannot be read"))
+        .ok()
 }

@@ -8,6 +8,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
 
+/// What the first Ctrl-C of a run is answered with.
+pub(crate) const STOPPING_RUN: &str =
+    "stopping when the calls under way are answered; press Ctrl-C again to stop at once";
+
 /// Runs a future to its end while Ctrl-C is listened to: once finishes the calls under way, twice ends at once.
 ///
 /// `stopping` is what the first Ctrl-C is answered with.

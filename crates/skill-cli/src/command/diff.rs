@@ -13,7 +13,7 @@ const CANDIDATE: &str = "candidate-";
 
 pub(crate) fn run(args: &DiffArgs) -> crate::Result {
     if RunKind::Bank.is_at(&args.run) {
-        return super::bank_run::diff(args);
+        return crate::bank_run::diff(args);
     }
     let run = RunReader::open(&args.run)?;
     let (from, from_name) = skill(&run, &args.from)?;

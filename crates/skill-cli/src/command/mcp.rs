@@ -18,7 +18,7 @@ pub(crate) fn run(args: &McpArgs) -> crate::Result {
         max_calls: args.max_calls,
         max_money: args.max_money,
         is_read_only: args.read_only,
-        ..McpOptions::new(super::serve::directory(args.runs.as_deref()), &args.configs, program)
+        ..McpOptions::new(crate::served::directory(args.runs.as_deref()), &args.configs, program)
     };
     let server = McpServer::open(options).map_err(of_mcp)?;
     let stop = StopSignal::default();

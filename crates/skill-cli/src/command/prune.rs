@@ -1,9 +1,9 @@
 //! `skillrl prune`: takes rules out of a skill that it does not need.
 
 use super::CommandError;
-use super::estimate::passes_cost;
 use crate::args::{PruneArgs, Start, as_word};
 use crate::consent::agree_to_address;
+use crate::estimates::passes_cost;
 use crate::measuring::check_not_empty;
 use crate::progress::{Progress, Show};
 use crate::table::{counted, grouped, harmless};

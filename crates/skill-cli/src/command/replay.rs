@@ -26,7 +26,7 @@ pub(crate) fn run(args: &ReplayArgs) -> crate::Result {
     let otherwise = if args.live { NotInRecording::Send } else { NotInRecording::Fail };
     let progress = Progress::new(if args.quiet { Show::Quiet } else { Show::Progress });
     let (stop, events) = (StopSignal::default(), Arc::new(progress));
-    let outcome = super::block_on(stop.clone(), super::STOPPING_RUN, async {
+    let outcome = super::block_on(stop.clone(), crate::runtime::STOPPING_RUN, async {
         if replay.trains_bank() {
             let summary = replay.train_bank(otherwise, events, stop).await;
             summary.map(|summary| Replayed::Bank(Box::new(summary)))
@@ -113,7 +113,7 @@ fn describe(replay: &Replay, replayed: &Replayed, changes: &[String]) -> crate::
 
 /// The verdict on a run.
 fn line(summary: &Summary, dir: &Path) -> String {
-    super::train::verdict_of(dir).unwrap_or_else(|| Verdict::of_summary(summary, None)).line()
+    crate::run_report::verdict_of(dir).unwrap_or_else(|| Verdict::of_summary(summary, None)).line()
 }
 
 /// How the calls were answered until the replay stopped; on standard error, since there is no result.

@@ -1,9 +1,9 @@
 //! `skillrl try`: one item with the real models, and everything that happens.
 
 use super::CommandError;
-use super::estimate::passes_cost;
 use crate::args::TryArgs;
 use crate::consent::{self, agree, is_new_address, item_words};
+use crate::estimates::passes_cost;
 use crate::table::{counted, duration, harmless};
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &TryArgs) -> crate::Result {
     let loaded = crate::start::load_start(&args.config.start(), args.json)?;
     let mut engine = Engine::new(&loaded);
     let env = world::environment(&loaded, engine.judge()?)?;
-    let (split, item) = super::env::find_item(env.as_ref(), Some(&args.item))?;
+    let (split, item) = crate::measuring::find_item(env.as_ref(), Some(&args.item))?;
     let (name, skill) = crate::measuring::choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
     let kept = if args.fresh { None } else { open_journal(&loaded)? };
     let journal = kept.as_ref().map(|(_, journal)| journal.clone());

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 pub(crate) mod made;
+pub(crate) mod provenance;
 mod runs;
 pub(crate) mod summary;
 pub(crate) mod trajectory;

@@ -1,8 +1,8 @@
 //! `skillrl bank pin`, `unpin`, `retire` and `restore`: what a person decides about skills.
 
-use super::super::CommandError;
-use super::{is_out_of_use, skill_and_version, title_line};
 use crate::args::bank::BankSkillsArgs;
+use crate::banks::{self, is_out_of_use, skill_and_version, title_line};
+use crate::error::CommandError;
 use crate::table::harmless;
 use skillrl::bank::{Author, Bank, BankEvent, Reason, Skill, SkillRef, State, Version};
 use skillrl::pipeline::bank_dir::BankDir;
@@ -27,7 +27,7 @@ type Change = (BankEvent, String);
 pub(super) fn run(args: &BankSkillsArgs, action: Action) -> crate::Result {
     let path = &args.bank;
     check_is_dir(path, action)?;
-    super::read(path)?;
+    banks::read(path)?;
     let mut dir = BankDir::open(path)?;
     let round = dir.bank().round();
     // Each change is checked against what those before it make of the bank.
@@ -41,7 +41,7 @@ pub(super) fn run(args: &BankSkillsArgs, action: Action) -> crate::Result {
         said.push_str(&(sentence + "\n"));
     }
     dir.record(round, Author::Person, events)?;
-    super::super::print_wrapped(&said)
+    crate::output::print_wrapped(&said)
 }
 
 /// A bank that is a file has no place for what people decide.

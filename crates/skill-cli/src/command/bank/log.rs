@@ -1,20 +1,21 @@
 //! `skillrl bank log`: what happened to a bank.
 
-use super::{measurement, one_line, title_line};
 use crate::args::bank::BankLogArgs;
+use crate::banks;
+use crate::banks::{measurement, one_line, title_line};
 use crate::table::{grouped, harmless};
 use skillrl::bank::{BankEvent, Basis, Record, SkillRef, log_line};
 use skillrl::core::SkillPartId;
 use std::fmt::Write as _;
 
 pub(super) fn run(args: &BankLogArgs) -> crate::Result {
-    let read = super::read(&args.bank.bank)?;
+    let read = banks::read(&args.bank.bank)?;
     let records = read.bank.log();
     if args.json {
-        return super::super::print(&records.iter().map(log_line).collect::<String>());
+        return crate::output::print(&records.iter().map(log_line).collect::<String>());
     }
     let text: String = records.iter().map(|record| line(record) + "\n").collect();
-    super::super::print_wrapped(if text.is_empty() { "nothing has happened yet\n" } else { &text })
+    crate::output::print_wrapped(if text.is_empty() { "nothing has happened yet\n" } else { &text })
 }
 
 /// An event as one line.
@@ -33,12 +34,12 @@ fn what(event: &BankEvent) -> String {
             let mut text = format!(
                 "{} proposed for {} ({}): {}",
                 id(skill),
-                super::tier_name(tier),
+                banks::tier_name(tier),
                 source.as_str(),
                 title_line(content.title())
             );
             if !parents.is_empty() {
-                let _ = write!(text, "; made from {}", super::names(parents));
+                let _ = write!(text, "; made from {}", banks::names(parents));
             }
             text
         }

@@ -1,73 +1,37 @@
 //! `skillrl bank show`: the skills of a bank by tier, or everything about one.
 
 use super::task::Task;
-use super::{evidence_name, measurement, names, state_name, tier_name, title_line, utility_name};
 use crate::args::bank::BankShowArgs;
-use crate::table::{Column, counted, harmless, table, terminal_width};
+use crate::banks;
+use crate::banks::{evidence_name, measurement, names, state_name, tier_name};
+use crate::table::harmless;
 use serde_json::{Value, json};
 use skillrl::bank::format::ReadBank;
-use skillrl::bank::{Bank, Content, Record, Skill, Tier, Version};
-use std::collections::BTreeMap;
+use skillrl::bank::{Bank, Record, Skill, Version};
 use std::fmt::Write as _;
 
 pub(super) fn run(args: &BankShowArgs) -> crate::Result {
     let path = &args.bank.bank;
     let task = Task::of(args)?;
-    let read = super::read(path)?;
+    let read = banks::read(path)?;
     if let Some(task) = task {
-        return super::super::print(&task.explain(&read.bank, args.json)?);
+        return crate::output::print(&task.explain(&read.bank, args.json)?);
     }
     let Some(id) = &args.id else {
         if args.json {
             return crate::output::print_pretty_json(&bank_value(path.display().to_string(), &read));
         }
-        return super::super::print(&listed(&read.bank));
+        return crate::output::print(&banks::listed::listed(&read.bank));
     };
-    let skill = super::skill(&read.bank, path, id)?;
+    let skill = banks::skill(&read.bank, path, id)?;
     if args.json {
         return crate::output::print_pretty_json(&skill_value(&read.bank, skill));
     }
-    super::super::print_wrapped(&described(&read.bank, skill))
-}
-
-/// The skills of each tier: general, the types in alphabetical order, mistakes.
-fn by_tier(bank: &Bank) -> BTreeMap<&Tier, Vec<&Skill>> {
-    let mut tiers: BTreeMap<&Tier, Vec<&Skill>> = BTreeMap::new();
-    for skill in bank.skills() {
-        tiers.entry(&skill.tier).or_default().push(skill);
-    }
-    tiers
-}
-
-/// The skills of a bank by tier.
-pub(in crate::command) fn listed(bank: &Bank) -> String {
-    let columns =
-        [Column::name("id"), Column::name("state"), Column::name("utility at 95 %"), Column::text("title")];
-    let mut text = String::new();
-    for (tier, skills) in by_tier(bank) {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        let is_episode = |skill: &&Skill| skill.current().is_some_and(|version| version.content.is_episode());
-        let noun = if skills.iter().all(is_episode) { "episode" } else { "skill" };
-        let _ = writeln!(text, "{}: {}", tier_name(tier), counted(skills.len() as u64, noun));
-        let row = |skill: &&Skill| {
-            let current = skill.current();
-            let utility = current.and_then(|version| version.utility.as_ref());
-            let title = current.map(|version| title_line(version.content.title())).unwrap_or_default();
-            vec![harmless(skill.id.as_str()), state_name(skill), utility_name(utility), title]
-        };
-        let rows: Vec<Vec<String>> = skills.iter().map(row).collect();
-        text.push_str(&table(&columns, &rows, terminal_width()));
-    }
-    if text.is_empty() {
-        text.push_str("the bank has no skills\n");
-    }
-    text
+    crate::output::print_wrapped(&described(&read.bank, skill))
 }
 
 fn bank_value(path: String, read: &ReadBank) -> Value {
-    let tiers: Vec<Value> = by_tier(&read.bank)
+    let tiers: Vec<Value> = banks::listed::by_tier(&read.bank)
         .into_iter()
         .map(|(tier, skills)| {
             let skills: Vec<Value> = skills.into_iter().map(skill_row).collect();
@@ -131,7 +95,7 @@ fn described(bank: &Bank, skill: &Skill) -> String {
 
 fn version_lines(text: &mut String, version: &Version) {
     let _ = writeln!(text, "\nversion {}, {}", version.number, version.state.as_str());
-    content_lines(text, &version.content);
+    banks::listed::content_lines(text, &version.content);
     let worth = version.utility.as_ref().map_or_else(|| "not measured".to_owned(), measurement);
     let _ = writeln!(text, "  utility: {worth}");
     let _ = writeln!(text, "  source: {}, round {}", version.source.as_str(), version.round);
@@ -144,17 +108,5 @@ fn version_lines(text: &mut String, version: &Version) {
     }
     if let Some(teacher) = &version.evidence.teacher {
         let _ = writeln!(text, "  teacher: {}", harmless(teacher));
-    }
-}
-
-/// Each text of a content with its name; empty texts are left out.
-pub(super) fn content_lines(text: &mut String, content: &Content) {
-    let names = match content {
-        Content::Principle { .. } => ["title", "principle", "when to apply"],
-        Content::Mistake { .. } => ["description", "why it happens", "how to avoid"],
-        Content::Episode { .. } => ["task", "outcome", "steps"],
-    };
-    for (name, value) in names.into_iter().zip(content.texts()).filter(|(_, value)| !value.is_empty()) {
-        let _ = writeln!(text, "  {name}: {}", harmless(value).replace('\n', "\n    "));
     }
 }

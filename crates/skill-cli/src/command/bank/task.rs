@@ -1,9 +1,9 @@
 //! `skillrl bank show --goal` and `--item`: what a task would be shown of a bank, and why.
 
-use super::{one_line, title_line};
 use crate::args::Start;
 use crate::args::bank::BankShowArgs;
-use crate::command::env::find_item;
+use crate::banks::{one_line, title_line};
+use crate::measuring::find_item;
 use crate::start::load_start;
 use crate::table::{Column, counted, grouped, harmless, table, terminal_width};
 use serde_json::json;

@@ -1,9 +1,11 @@
 //! `skillrl bank import` and `export`: banks of other systems, read and written.
 
-use super::super::{CommandError, write_files};
 use crate::args::bank::{BankExportArgs, BankImportArgs};
 use crate::args::distill::AdmitChoice;
-use crate::named_bank::read_silently;
+use crate::banks;
+use crate::banks::named::read_silently;
+use crate::error::CommandError;
+use crate::files::write_files;
 use crate::table::{counted, harmless};
 use serde::Serialize;
 use serde_json::json;
@@ -44,17 +46,17 @@ pub(super) fn import(args: &BankImportArgs) -> crate::Result {
             "notes": notes,
             "summary": summary,
         });
-        return super::super::print(&format!("{value}\n"));
+        return crate::output::print(&format!("{value}\n"));
     }
     let mut text = format!(
         "read {} from {}\nwrote {}: {}\n",
-        format_name(read.format),
+        banks::format_name(read.format),
         file.display(),
         args.out.display(),
         counted(summary.skills, "skill")
     );
     for tier in &summary.tiers {
-        let _ = writeln!(text, "  {}: {}", super::tier_name(&tier.tier), counted(tier.skills(), "skill"));
+        let _ = writeln!(text, "  {}: {}", banks::tier_name(&tier.tier), counted(tier.skills(), "skill"));
     }
     text.push_str(match args.admit {
         AdmitChoice::Measured => {
@@ -67,16 +69,7 @@ pub(super) fn import(args: &BankImportArgs) -> crate::Result {
     for note in &notes {
         let _ = writeln!(text, "note: {note}");
     }
-    super::super::print_wrapped(&text)
-}
-
-/// A format for people.
-pub(in crate::command) fn format_name(format: BankFormat) -> &'static str {
-    match format {
-        BankFormat::Paper => "a bank of the SkillRL paper",
-        BankFormat::Krill => "a bank of krill",
-        BankFormat::Log => "a bank",
-    }
+    crate::output::print_wrapped(&text)
 }
 
 /// What an export has no place for.
@@ -128,7 +121,7 @@ impl Losses {
         for (what, ids) in [("active", &self.skills), ("not active", &self.inactive)] {
             if !ids.is_empty() {
                 let shown: Vec<String> =
-                    ids.iter().take(MAX_NAMED).map(|id| super::one_line(id.as_str())).collect();
+                    ids.iter().take(MAX_NAMED).map(|id| banks::one_line(id.as_str())).collect();
                 let more = ids.len().saturating_sub(MAX_NAMED);
                 let more = if more == 0 { String::new() } else { format!(" and {more} more") };
                 let skills = counted(ids.len() as u64, "skill");
@@ -151,7 +144,7 @@ pub(super) fn export(args: &BankExportArgs) -> crate::Result {
     let format = BankFormat::parse(&args.format);
     check_vacant(&args.out, format.is_none())?;
     let path = &args.bank.bank;
-    let bank = super::read(path)?.bank;
+    let bank = banks::read(path)?.bank;
     let n_active = bank.view().skills().len() as u64;
     let left_out = match format {
         Some(format) => write_file(args, &bank, format)?,
@@ -168,7 +161,7 @@ pub(super) fn export(args: &BankExportArgs) -> crate::Result {
     let losses = Losses::of(&bank, left_out);
     if args.json {
         let value = json!({"path": args.out, "format": args.format, "skills": n_written, "left_out": losses});
-        return super::super::print(&format!("{value}\n"));
+        return crate::output::print(&format!("{value}\n"));
     }
     let mut text = format!("wrote {}: {}\n", args.out.display(), counted(n_written, "skill"));
     let lines = losses.lines();
@@ -178,7 +171,7 @@ pub(super) fn export(args: &BankExportArgs) -> crate::Result {
     for line in lines {
         let _ = writeln!(text, "  {line}");
     }
-    super::super::print_wrapped(&text)
+    crate::output::print_wrapped(&text)
 }
 
 /// Writes one file, and returns the active skills that the format has no place for.

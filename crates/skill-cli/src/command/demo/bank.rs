@@ -37,7 +37,7 @@ pub(super) fn run(args: &DemoArgs, dir: &Path) -> crate::Result {
     let story = Arc::new(Story::default());
     let narrator: Arc<dyn EventSink> = Arc::clone(&story) as Arc<dyn EventSink>;
     let (trainer, run_dir) = skillrl::trainer::bank(&loaded, narrator, stop.clone())?;
-    let outcome = crate::command::block_on(stop, crate::command::STOPPING_RUN, trainer.train(&run_dir))?;
+    let outcome = crate::command::block_on(stop, crate::runtime::STOPPING_RUN, trainer.train(&run_dir))?;
     crate::run_report::write_after(&run_dir, RunKind::Bank, &outcome);
     let summary = outcome?;
     let rounds = std::mem::take(&mut *story.rounds.lock());
@@ -99,7 +99,7 @@ fn conclusion(run_dir: &Path, summary: &BankSummary, rounds: &[RoundRecord]) -> 
             high * 100.0
         );
     }
-    if let Some(verdict) = crate::command::train::verdict_of(run_dir) {
+    if let Some(verdict) = crate::run_report::verdict_of(run_dir) {
         text.push_str(&verdict_text(&verdict, None, &next_of_bank(verdict.outcome, run_dir)));
     }
     let _ = writeln!(text, "report: {}", run_dir.join(skillrl::report::REPORT_FILE).display());

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &DemoArgs) -> crate::Result {
     })?;
     let dir = dir.as_path();
     let world = args.world();
-    crate::command::init::write_demo(dir, world, false)?;
+    crate::files::write_demo(dir, world, false)?;
     if args.bank {
         return bank::run(args, dir);
     }
@@ -48,13 +48,13 @@ pub(crate) fn run(args: &DemoArgs) -> crate::Result {
     let stop = StopSignal::default();
     let narrator = Arc::new(Narrator { run_dir: run_dir.clone(), total_steps: AtomicU32::new(0) });
     let (trainer, _) = skillrl::trainer::document(&loaded, narrator, stop.clone())?;
-    let outcome = crate::command::block_on(stop, crate::command::STOPPING_RUN, trainer.train(&run_dir))?;
+    let outcome = crate::command::block_on(stop, crate::runtime::STOPPING_RUN, trainer.train(&run_dir))?;
     crate::run_report::write_after_document(&run_dir, &outcome);
     let summary = outcome?;
 
     let best_skill = std::fs::read_to_string(run_dir.join("best_skill.md")).reading("the best skill")?;
     let verdict =
-        crate::command::train::verdict_of(&run_dir).unwrap_or_else(|| Verdict::of_summary(&summary, None));
+        crate::run_report::verdict_of(&run_dir).unwrap_or_else(|| Verdict::of_summary(&summary, None));
     let n_candidates = summary.total_accepts + summary.total_rejects + summary.total_indecisive;
     let next = next_of_document(verdict.outcome, n_candidates, &run_dir);
     crate::command::print(&format!(

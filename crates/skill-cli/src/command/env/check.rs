@@ -1,7 +1,7 @@
 //! `skillrl env check`: what will be measured, before anything is paid for.
 
 use crate::args::{EnvCheckArgs, SPREADSHEETBENCH, Start};
-use crate::command::data_start::{self, Use};
+use crate::data_start::{self, Use};
 use crate::error::OfFile as _;
 use crate::table::{Column, counted, harmless, table, terminal_width};
 use async_trait::async_trait;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// An answer that is hardly right anywhere.
 const WRONG_ANSWER: &str = "This is not the answer.";
 
-/// How many items a message names where one is not found.
+/// So many items that cannot be used are named.
 const MAX_NAMED_ITEMS: usize = 3;
 
 /// The columns of the table of classes.
@@ -117,7 +117,7 @@ pub(crate) fn check(args: &EnvCheckArgs) -> crate::Result {
     // The judge is only looked at: what it would be asked is shown, and nothing is sent.
     let env = world::environment_to_check(&loaded, Engine::without_keys(&loaded).judge()?)?;
     let skill = skills::first_skill(&loaded.config.skill, env.as_ref())?.unwrap_or_default();
-    let (split, item) = find_item(env.as_ref(), args.item.as_deref())?;
+    let (split, item) = crate::measuring::find_item(env.as_ref(), args.item.as_deref())?;
     let tries = replies(env.as_ref(), item, reply.as_deref());
     let judge = ModelRole::of_judge(&loaded.config).map(ModelRole::as_str);
     let work = async {
@@ -199,27 +199,6 @@ fn same_prompts(env: &dyn Env, prompts: &Prompts) -> Vec<SamePrompt> {
         }
     }
     same
-}
-
-/// The item that was asked for, or the first one of the training split.
-pub(crate) fn find_item<'a>(env: &'a dyn Env, asked: Option<&str>) -> crate::Result<(Split, &'a Item)> {
-    let mut all =
-        Split::ALL.into_iter().flat_map(|split| env.items(split).iter().map(move |item| (split, item)));
-    match asked {
-        None => {
-            all.next().ok_or_else(|| crate::command::CommandError::new("the environment has no items").into())
-        }
-        Some(id) => all.find(|(_, item)| item.id.as_str() == id).ok_or_else(|| {
-            let named: Vec<String> = env
-                .items(Split::Train)
-                .iter()
-                .take(MAX_NAMED_ITEMS)
-                .map(|item| format!("`{}`", item.id))
-                .collect();
-            let hint = format!("ids of the training split are {} ..", named.join(", "));
-            crate::command::CommandError::new(format!("item `{id}` not found")).with_hint(hint).into()
-        }),
-    }
 }
 
 /// What the scripted agent says: what a person gave, or the reference and something wrong.

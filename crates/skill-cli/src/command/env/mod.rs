@@ -5,7 +5,7 @@ mod export;
 mod play;
 mod serve;
 
-pub(crate) use check::{check, find_item};
+pub(crate) use check::check;
 pub(crate) use export::export;
 pub(crate) use play::play;
 pub(crate) use serve::serve;

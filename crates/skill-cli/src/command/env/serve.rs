@@ -11,8 +11,9 @@ pub(crate) use served::serve;
 #[cfg(feature = "openenv")]
 mod served {
     use crate::args::EnvServeArgs;
-    use crate::command::{CommandError, block_on, print, say, serve as web};
+    use crate::command::{CommandError, block_on, print, say};
     use crate::error::CliError;
+    use crate::served;
     use skill_openenv::{
         EnvOptions, EnvServer, Limits, OpenEnvError, ServedBank, SkillOptions, TeacherOptions,
     };
@@ -29,7 +30,7 @@ mod served {
     use std::time::Duration;
 
     pub(crate) fn serve(args: &EnvServeArgs) -> crate::Result {
-        let token = web::token(args.listen, args.token_env.as_deref())?;
+        let token = served::token(args.listen, args.token_env.as_deref())?;
         let loaded = super::super::play::configuration(&args.config, None)?;
         let mut engine = Engine::new(&loaded);
         let world = world(&loaded, &mut engine)?;

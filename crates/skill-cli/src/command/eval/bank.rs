@@ -1,13 +1,13 @@
 //! `skillrl eval --bank`: the tasks of a split with a bank and without it.
 
 use crate::args::{EvalArgs, MeasurementArgs, Start};
+use crate::banks::named::read_shown;
 use crate::command::CommandError;
-use crate::command::described_spend;
 use crate::consent::agree_to_address;
+use crate::measuring::described_spend;
 use crate::measuring::{
     score_words, unkept, warn_of_missing_hashes, warn_of_other_data, warn_of_replies, warn_of_test_split,
 };
-use crate::named_bank::read_shown;
 use crate::progress::{Progress, Show};
 use crate::start::{load_start, simulated_line};
 use crate::table::{counted, harmless};
@@ -109,7 +109,7 @@ fn described(evaluation: &BankEvaluation) -> String {
         let _ = writeln!(text, "  {name}: {} without, {} with, {n} items", percent(before), percent(after));
     }
     if let Some(compared) = &evaluation.difference {
-        text.push_str(&super::against::describe(compared));
+        text.push_str(&crate::against::describe(compared));
     }
     let Shown { counts, n_unknown, types_without_skills, .. } = &evaluation.shown;
     let _ = writeln!(text, "shown   {} of the bank to these items", counted(counts.len() as u64, "skill"));

@@ -29,7 +29,7 @@ pub(super) fn page(
         let _ = writeln!(text, "- Loaded {}.", crate::measuring::activation_words(activations));
     }
     if let Some(compared) = compared {
-        let described = super::against::describe(compared).replacen("against", "Against", 1);
+        let described = crate::against::describe(compared).replacen("against", "Against", 1);
         let _ = writeln!(text, "- {}", described.trim_end());
     }
     let _ = write!(

@@ -3,12 +3,12 @@
 mod models;
 mod shown;
 
-use super::against::{self, Earlier, Limits};
+use crate::against::{self, Earlier, Limits};
 use crate::args::{DataArgs, EvalArgs, Start};
 use crate::command::CommandError;
-use crate::command::data_start::{self, Use};
-use crate::command::estimate::passes_cost;
 use crate::consent::{Sending, agree, is_new_address, total_words};
+use crate::data_start::{self, Use};
+use crate::estimates::passes_cost;
 use crate::measuring::{
     check_not_empty, choose_skill, usual_split, warn_of_missing_hashes, warn_of_other_data,
     warn_of_test_split,
@@ -189,7 +189,7 @@ fn prepare(args: &EvalArgs, named: &[PathBuf], is_quiet: bool) -> crate::Result<
         && skills.is_none()
         && run.as_deref().is_none_or(|run| !data_start::may_be_data(run) && !is_config(run))
     {
-        let run = run.map_or_else(crate::command::newest::newest, Ok)?;
+        let run = run.map_or_else(crate::newest::newest, Ok)?;
         let options = TransferOptions {
             run: run.clone(),
             config: start.config.clone(),

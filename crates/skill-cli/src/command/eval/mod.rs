@@ -1,19 +1,17 @@
 //! `skillrl eval`: what a skill is worth on one split.
 
-mod against;
 mod bank;
-pub(super) mod cases;
 #[cfg(feature = "weights")]
 mod check_batch;
 mod markdown;
 mod matrix;
 mod transfer;
 
-use self::against::{Earlier, Limits};
+use crate::against::{self, Earlier, Limits};
 use crate::args::{EvalArgs, Start};
-use crate::command::data_start::{self, Use};
-use crate::command::estimate::passes_cost;
 use crate::consent::{Sending, agree, is_new_address, total_words};
+use crate::data_start::{self, Use};
+use crate::estimates::passes_cost;
 use crate::measuring::{
     activation_words, check_not_empty, choose_skill, open_out, score_words, unkept, usual_split,
     warn_of_other_data, warn_of_replies, warn_of_test_split,
@@ -170,7 +168,7 @@ impl MeasuredSkill {
             let page = markdown::page(name, *split, summary, compared.as_ref(), (broken, &simulated));
             return crate::command::print(&page);
         }
-        let against = compared.as_ref().map(against::describe).unwrap_or_default();
+        let against = compared.as_ref().map(crate::against::describe).unwrap_or_default();
         let text = describe(name, *split, summary, self.in_run.as_ref(), self.n_sent);
         crate::command::print_wrapped(&(text + &against + &simulated))
     }

@@ -3,7 +3,7 @@
 //! No answer is repeated in a complaint, since it may be a key that was put into the wrong line.
 
 use super::questions::Questions;
-use crate::command::data_start::Proposal;
+use crate::data_start::Proposal;
 use crate::table::harmless;
 use skillrl::config::EnvKind;
 use skillrl::envs::tasks::{DATA_FORMATS, DataSample, DataSurvey, ScorerKind, foreign_layout};

@@ -5,11 +5,10 @@ mod interview;
 mod local;
 mod questions;
 
-use super::data_start::PLANNED;
 use crate::args::InitArgs;
+use crate::data_start::PLANNED;
 use questions::Questions;
 use skillrl::config::EnvKind;
-use skillrl::demo::DemoWorld;
 use std::io::{BufRead, IsTerminal as _, Write};
 use std::path::Path;
 
@@ -18,7 +17,7 @@ const HEAD: &str = "The configuration of a skillrl run.\nEvery other setting: `s
 
 pub(crate) fn run(args: &InitArgs) -> crate::Result {
     if let Some(dir) = &args.demo {
-        write_demo(dir, args.world(), args.force)?;
+        crate::files::write_demo(dir, args.world(), args.force)?;
         let config = dir.join(skillrl::demo::CONFIG_FILE);
         return super::print(&format!(
             "wrote the demo to {}\nnext: skillrl train {}\n",
@@ -136,10 +135,4 @@ fn interviewed<R: BufRead, W: Write>(
     super::write_files(parent, [(name, text.as_str())], args.force)?;
     let written = if is_example { exec::write(parent)? } else { String::new() };
     questions.say(&format!("wrote {path}{written}\nnext: skillrl doctor {path}"))
-}
-
-/// Writes the demo's files.
-pub(super) fn write_demo(dir: &Path, world: DemoWorld, force: bool) -> crate::Result {
-    super::write_files(dir, world.files().iter().map(|file| (file.path, file.text)), force)?;
-    Ok(())
 }

@@ -2,15 +2,18 @@
 //!
 //! It is the run that `skillrl train` makes of a configuration with `kind = "evals"`; nothing here trains.
 
+use crate::agent_cases::{
+    Asked, check_budget, check_program, leave_out_drafts, needs_grader, prices_of, settings,
+};
 use crate::args::skill::TrainSkillArgs;
 use crate::args::{MadeConfig, Start};
 use crate::coding_agent::{cases_place, check_outside, named, usual_place};
-use crate::command::eval::cases::plan::{
-    Asked, check_budget, check_program, leave_out_drafts, needs_grader, prices_of, settings,
-};
-use crate::command::{CommandError, block_on_unwarned, dry_run, say, train};
 use crate::consent::confirm;
+use crate::error::CommandError;
+use crate::output::say;
+use crate::runtime::block_on_unwarned;
 use crate::table::grouped;
+use crate::{dry_run, training};
 use skillrl::core::usage::dollars;
 use skillrl::envs::Split;
 use skillrl::envs::evals::CaseSet;
@@ -82,7 +85,7 @@ pub(super) fn run(args: &TrainSkillArgs) -> crate::Result {
     }
     check_program(&measure.common, agent)?;
     agreed(args, &start, &agent.title)?;
-    train::run_made(start, &measure.common, args.yes)?;
+    training::train_made(start, &measure.common, args.yes)?;
     if !measure.common.quiet && !measure.common.json {
         let cases = args.cases.as_ref().map(|cases| format!(" --cases {}", cases.display()));
         say(&format!(

@@ -4,6 +4,7 @@ mod body;
 mod cases;
 mod check;
 mod ended;
+mod eval;
 mod loads;
 mod optimizer;
 mod plugin;
@@ -20,7 +21,7 @@ pub(crate) fn run(command: &SkillCommand) -> crate::Result {
         SkillCommand::Triggers(args) => triggers::run(args),
         SkillCommand::Plugin(args) => plugin::run(args),
         SkillCommand::Train(args) => train::run(args),
-        SkillCommand::Eval(args) => super::eval::cases::run(args),
+        SkillCommand::Eval(args) => eval::run(args),
         SkillCommand::Cases(args) => cases::run(args),
         SkillCommand::Loads(args) => loads::run(args),
     }

@@ -1,12 +1,13 @@
 //! `skillrl train --grid KEY=A,B --seeds N`: a run for each combination, one after the other, and a table of them.
 
-use super::train;
 use crate::args::{Start, TrainArgs};
-use crate::command::data_start::{DataStart, has_answered_call};
-use crate::command::{block_on_unwarned, dry_run, print, say};
+use crate::data_start::{DataStart, has_answered_call};
+use crate::dry_run;
 use crate::error::{CliError, CommandError};
 use crate::exit_code;
+use crate::output::{print, say};
 use crate::run_text::runs_tables;
+use crate::runtime::block_on_unwarned;
 use crate::table::grouped;
 use skillrl::config::{BudgetConfig, EnvKind};
 use skillrl::core::usage::dollars;
@@ -64,7 +65,7 @@ pub(super) fn run(data: &DataStart, args: &TrainArgs) -> crate::Result {
             say(&format!("\nrun {} of {}: {}", member_idx + 1, members.len(), member.words));
         }
         let one = DataStart { start: member.start.clone(), written: None, is_data: data.is_data };
-        match train(&one, args, args.yes || member_idx > 0) {
+        match crate::training::train(&one, args, args.yes || member_idx > 0) {
             Ok(()) => {}
             // A person stops all of it.
             Err(error) if error.code() == exit_code::STOPPED => return Err(error),

@@ -2,7 +2,7 @@
 
 use crate::args::{DataArgs, Start};
 use crate::command::CommandError;
-use crate::command::data_start::further_settings;
+use crate::data_start::further_settings;
 use crate::start::load_start;
 use skillrl::config::LoadedConfig;
 use skillrl::matrix::{NamedModel, plain_name};

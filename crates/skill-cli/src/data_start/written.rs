@@ -1,0 +1,192 @@
+//! The file that `skillrl train DATA` leaves: it repeats the run, and until a model has answered it may be replaced.
+
+use crate::args::as_word;
+use crate::error::CommandError;
+use skillrl::config::{Config, LoadedConfig, ModelConfig};
+use skillrl::core::canonical::hex_sha256;
+use skillrl::llm::journal::{CallFilter, JournalReader};
+use skillrl::pipeline::run_dir::JOURNAL_FILE;
+use std::path::{Path, PathBuf};
+
+/// The beginning of the line that tells whether anybody has edited the file.
+const CHECKSUM: &str = "# checksum ";
+/// What a run has after answers, whatever became of its journal.
+const RESULTS: [&str; 7] = [
+    "runtime_state.json",
+    "history.json",
+    "history.jsonl",
+    "steps",
+    "rounds",
+    "summary.json",
+    "baseline_selection_eval",
+];
+/// So many differences are named.
+const MAX_NAMED: usize = 8;
+
+/// A configuration that stands in a file, or will.
+pub(crate) struct WrittenConfig {
+    file: PathBuf,
+    text: String,
+    run: PathBuf,
+    /// True if this command wrote it.
+    is_new: bool,
+    /// The text that it replaced.
+    before: Option<String>,
+}
+
+impl WrittenConfig {
+    /// Writes these settings, unless the file says the same already.
+    ///
+    /// # Errors
+    ///
+    /// A file that says something else, and that somebody has edited, or whose run has an answered call.
+    pub(super) fn put(file: &Path, loaded: &LoadedConfig, text: &str) -> crate::Result<Self> {
+        let text = sealed(text);
+        let written = |is_new, before| Self {
+            file: file.to_owned(),
+            text: text.clone(),
+            run: loaded.run_dir(),
+            is_new,
+            before,
+        };
+        let Ok(found) = std::fs::read_to_string(file) else {
+            write(file, &text)?;
+            return Ok(written(true, None));
+        };
+        let before = Config::load(file, &[])?;
+        let differences = differences(&before, loaded);
+        if differences.is_empty() {
+            return Ok(written(false, None));
+        }
+        // What simulated models answered was a try, and its run stays in a directory of its own.
+        if is_unedited(&found) && (is_simulated(&before) || !has_answered_call(&before.run_dir())) {
+            write(file, &text)?;
+            return Ok(written(true, Some(found)));
+        }
+        let shown = file.display();
+        let n_more = differences.len().saturating_sub(MAX_NAMED);
+        let more = if n_more > 0 { format!("\n  and {n_more} more") } else { String::new() };
+        let named: String =
+            differences.iter().take(MAX_NAMED).map(|difference| format!("\n  {difference}")).collect();
+        let message = format!("{shown} says something else than these options:{named}{more}");
+        let (config, out) = free_names(file, &loaded.run_dir());
+        let hint = format!(
+            "train as it says: `skillrl train {}`; or keep it and add `--config {} --out {}` to this command",
+            as_word(&shown.to_string()),
+            as_word(&config.display().to_string()),
+            as_word(&out.display().to_string())
+        );
+        Err(CommandError::new(message).with_hint(hint).into())
+    }
+
+    /// Undoes what this command wrote, if no run has started from it: a replaced file is restored.
+    pub(crate) fn remove_if_unused(&self) {
+        let is_unchanged = std::fs::read_to_string(&self.file).is_ok_and(|found| found == self.text);
+        let has_run = self.run.join("config.json").is_file();
+        if self.is_new && is_unchanged && !has_run {
+            // Nobody needs it; the next command writes its own.
+            let _ = match &self.before {
+                Some(before) => std::fs::write(&self.file, before),
+                None => std::fs::remove_file(&self.file),
+            };
+        }
+    }
+}
+
+/// True if a model has answered a call of the run: then its journal is worth money.
+pub(crate) fn has_answered_call(run: &Path) -> bool {
+    if RESULTS.iter().any(|name| run.join(name).exists()) {
+        return true;
+    }
+    let journal = run.join(JOURNAL_FILE);
+    if !journal.is_file() {
+        // A run without its journal has lost it.
+        return run.join("config.json").is_file();
+    }
+    let answered = CallFilter { outcome: Some("reply".to_owned()), ..CallFilter::default() };
+    // What cannot be read may hold anything.
+    JournalReader::open(&journal).and_then(|journal| journal.count(&answered)).map_or(true, |count| count > 0)
+}
+
+fn write(file: &Path, text: &str) -> crate::Result {
+    crate::files::write_with_parents(file, text.as_bytes())
+}
+
+/// The text with a checksum of its settings at the end of its head.
+fn sealed(text: &str) -> String {
+    let (head, body) = text.split_at(text.find("\n[").unwrap_or(0));
+    format!("{head}{CHECKSUM}{}\n{body}", checksum(body))
+}
+
+fn is_unedited(text: &str) -> bool {
+    let Some((_, rest)) = text.split_once(CHECKSUM) else { return false };
+    rest.split_once('\n').is_some_and(|(sum, body)| checksum(body) == sum.trim())
+}
+
+fn checksum(body: &str) -> String {
+    hex_sha256(body.as_bytes()).chars().take(12).collect()
+}
+
+/// True if no model of a configuration is a real one.
+fn is_simulated(loaded: &LoadedConfig) -> bool {
+    let models = &loaded.config.models;
+    [&models.target, &models.optimizer].iter().all(|model| matches!(model, ModelConfig::Simulated(_)))
+}
+
+/// The settings in which two configurations differ, each with both values.
+fn differences(before: &LoadedConfig, now: &LoadedConfig) -> Vec<String> {
+    let (before, now) = (flat(&before.config), flat(&now.config));
+    let keys: std::collections::BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let shown = |value: Option<&serde_json::Value>| value.map_or("not set".to_owned(), ToString::to_string);
+    keys.into_iter()
+        .filter(|key| before.get(*key) != now.get(*key))
+        .map(|key| format!("{key}: {}, now {}", shown(before.get(key)), shown(now.get(key))))
+        .collect()
+}
+
+fn flat(config: &Config) -> std::collections::BTreeMap<String, serde_json::Value> {
+    fn walk(
+        path: &str,
+        value: serde_json::Value,
+        into: &mut std::collections::BTreeMap<String, serde_json::Value>,
+    ) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields {
+                    let path = if path.is_empty() { name } else { format!("{path}.{name}") };
+                    walk(&path, value, into);
+                }
+            }
+            value => drop(into.insert(path.to_owned(), value)),
+        }
+    }
+    let mut into = std::collections::BTreeMap::new();
+    walk("", config.to_json(), &mut into);
+    into
+}
+
+/// Names for another experiment that nothing has yet.
+fn free_names(file: &Path, run: &Path) -> (PathBuf, PathBuf) {
+    let stem = run.file_name().map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned());
+    let numbers = 2_u32..10_000;
+    let mut pairs = numbers.map(|number| {
+        let name = format!("{stem}-{number}");
+        (file.with_file_name(format!("{name}.toml")), run.with_file_name(name))
+    });
+    pairs
+        .find(|(config, out)| !config.exists() && !out.exists())
+        .unwrap_or_else(|| (file.to_owned(), run.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edit_breaks_the_seal() {
+        let text = sealed("# Made by a command.\n\n[run]\ndir = \"r\"\n");
+        assert!(is_unedited(&text) && text.starts_with("# Made by a command.\n# checksum "), "{text}");
+        assert!(!is_unedited(&text.replace("\"r\"", "\"s\"")));
+        assert!(!is_unedited("[run]\ndir = \"r\"\n"));
+    }
+}
