@@ -13,7 +13,7 @@ use skillrl::envs::{Env, Item, Split};
 use skillrl::hint::CommandHints;
 use skillrl::measurement::{self, MeasurementDir};
 use skillrl::pipeline::identity::data_of;
-use skillrl::pipeline::kind::RunKind;
+use skillrl::pipeline::kind::has_phases;
 use skillrl::pipeline::records::RunIdentity;
 use skillrl::pipeline::records::evaluation::Activations;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
@@ -125,7 +125,7 @@ pub(crate) fn warn_of_test_split(loaded: &LoadedConfig, split: Split) {
 
 /// True for a run of several phases that has none left.
 fn is_through(run: &Path) -> bool {
-    RunKind::Phases.is_at(run)
+    has_phases(run)
         && RunReader::open(run).and_then(|run| PhasesBrief::read(&run)).is_ok_and(|phases| phases.is_finished)
 }
 

@@ -4,7 +4,7 @@ use crate::progress_bar::StageBar;
 use crate::table::harmless;
 use crate::wrap::{stderr_width, wrapped};
 use parking_lot::Mutex;
-use skillrl::pipeline::kind::RunKind;
+use skillrl::pipeline::kind::trains_bank;
 use skillrl::pipeline::run_dir::bank_progress::BankProgress;
 use skillrl::pipeline::{Event, EventSink, Stage};
 use skillrl::reports::lines::{EventLine, EventLines, Tone, progress};
@@ -114,7 +114,7 @@ impl State {
         }
         if let Event::RunStarted { dir, .. } = event {
             self.run_dir = Some(dir.clone());
-            self.bank = RunKind::Bank.is_at(dir).then(BankProgress::default);
+            self.bank = trains_bank(dir).then(BankProgress::default);
             if let Some(bank) = &mut self.bank {
                 bank.apply(event);
             }

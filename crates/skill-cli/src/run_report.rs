@@ -3,7 +3,9 @@
 use crate::error::Result as CommandResult;
 use crate::output::{print_pretty_json, print_wrapped};
 use serde_json::json;
-use skillrl::pipeline::kind::RunKind;
+use skillrl::pipeline::kind::KindSummary;
+#[cfg(feature = "weights")]
+use skillrl::pipeline::kind::{has_phases, trains_weights};
 #[cfg(feature = "weights")]
 use skillrl::pipeline::records::phases::Phase;
 use skillrl::pipeline::{PipelineError, RunReader, Summary};
@@ -11,8 +13,8 @@ use skillrl::reports::{Kept, TriggersView, Verdict};
 use std::path::Path;
 
 /// As [`write_after_document`], for a bank or weights run, if the directory holds one of this kind.
-pub(crate) fn write_after<T>(dir: &Path, kind: RunKind, outcome: &Result<T, PipelineError>) {
-    if is_own(outcome) && kind.is_at(dir) {
+pub(crate) fn write_after<T: KindSummary>(dir: &Path, outcome: &Result<T, PipelineError>) {
+    if is_own(outcome) && T::KIND.is_at(dir) {
         write_or_warn(dir);
     }
 }
@@ -21,11 +23,11 @@ pub(crate) fn write_after<T>(dir: &Path, kind: RunKind, outcome: &Result<T, Pipe
 #[cfg(feature = "weights")]
 pub(crate) fn write_after_phases(dir: &Path) {
     for phase in [Phase::Sft, Phase::Rl].map(|phase| phase.dir(dir)) {
-        if matches!(RunKind::of(&phase), Some(RunKind::Sft | RunKind::Rl)) {
+        if trains_weights(&phase) {
             write_or_warn(&phase);
         }
     }
-    if RunKind::Phases.is_at(dir) {
+    if has_phases(dir) {
         write_or_warn(dir);
     }
 }

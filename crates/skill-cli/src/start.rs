@@ -12,7 +12,6 @@ use skillrl::config::{
 use skillrl::envs::alfworld::Rooms;
 use skillrl::envs::tasks::DATA_FORMATS;
 use skillrl::identify::{PathError, PathKind, identify};
-use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::run_dir::is_run;
 use skillrl::replay;
 use std::path::{Path, PathBuf};
@@ -343,7 +342,7 @@ pub(crate) fn say_mapping(loaded: &LoadedConfig) {
 /// A line that says which models of a result are simulated; empty where a configuration file asks for them itself.
 pub(crate) fn simulated_line(start: &Start, loaded: &LoadedConfig, roles: &[ModelRole]) -> String {
     let names = simulated_models(&loaded.config, roles);
-    let is_of_run = start.source().is_some_and(|path| RunKind::of(path).is_some());
+    let is_of_run = start.source().is_some_and(|path| path.join("config.json").is_file());
     match (start.is_simulated() || is_of_run) && !names.is_empty() {
         true => {
             format!("simulated models: {}; these numbers do not apply to real models\n", names.join(", "))

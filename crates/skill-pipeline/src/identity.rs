@@ -1,7 +1,7 @@
 //! What makes a run the run it is: the settings that may not change while it is resumed.
 
 use crate::error::{PipelineError, SettingChange};
-use crate::kind::{MODE, RunKind};
+use crate::kind::{self, MODE};
 use crate::prompts::PromptLibrary;
 use crate::records::RunIdentity;
 use crate::records::bank::ROUNDS_DIR;
@@ -82,7 +82,7 @@ fn is_gone(name: &str, value: &Value) -> bool {
 ///
 /// [`PipelineError::Mismatch`] with each setting that differs, or with the kind of run alone where that differs.
 pub fn check_identity(dir: &Path, stored: &RunIdentity, asked: &RunIdentity) -> Result<(), PipelineError> {
-    let [was, is] = [stored, asked].map(mode);
+    let [was, is] = [stored, asked].map(kind::mode_of);
     if was != is {
         return Err(other_mode(dir, was, is));
     }
@@ -179,18 +179,13 @@ pub fn data_of(split: &str) -> String {
     format!("data.{split}")
 }
 
-/// What a run trains.
-fn mode(identity: &RunIdentity) -> &str {
-    identity.get(MODE).and_then(Value::as_str).unwrap_or(RunKind::Document.as_str())
-}
-
 /// Refuses the directory of a run that trains a bank: by the names of its files, and where its log is gone by what it
 /// says of itself.
 pub(crate) fn check_is_document(dir: &Path, stored: Option<&RunIdentity>) -> Result<(), PipelineError> {
-    let is_bank =
-        stored.is_some_and(|stored| mode(stored) == RunKind::Bank.as_str()) && dir.join(ROUNDS_DIR).exists();
-    if is_bank || RunKind::Bank.is_at(dir) {
-        return Err(other_mode(dir, RunKind::Bank.as_str(), RunKind::Document.as_str()));
+    if stored.is_some_and(|stored| kind::mode_of(stored) == "bank") && dir.join(ROUNDS_DIR).exists()
+        || kind::trains_bank(dir)
+    {
+        return Err(other_mode(dir, "bank", "document"));
     }
     Ok(())
 }

@@ -8,7 +8,7 @@
 
 use crate::records::phases::PHASES_FILE;
 use crate::records::{RunIdentity, bank, rl, sft};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The name of the kind in the identity of a run.
 pub const MODE: &str = "train.mode";
@@ -29,10 +29,82 @@ skill_core::named_enum! {
     }
 }
 
+/// What the engine has to know about a kind of run: a new kind is one more of these.
+struct Facts {
+    /// The paths of the files by any of which a run of this kind is known.
+    known_by: &'static [&'static [&'static str]],
+    /// The file that a finished run has; a run of phases has none.
+    summary: Option<&'static str>,
+    /// True if `files.jsonl` has the hashes of its files from its first line on; the state of a run of a document says
+    /// which lines of it hold.
+    has_hashes: bool,
+    /// True if the run has weights of its own, which no replies can bring back.
+    trains_weights: bool,
+    /// True if it has scores of its own on the test split.
+    has_scores: bool,
+    /// The models that it uses, by role.
+    roles: &'static [&'static str],
+}
+
 impl RunKind {
+    const fn facts(self) -> Facts {
+        match self {
+            Self::Document => Facts {
+                known_by: &[],
+                summary: Some("summary.json"),
+                has_hashes: false,
+                trains_weights: false,
+                has_scores: true,
+                roles: &["target", "optimizer", "judge"],
+            },
+            Self::Bank => Facts {
+                known_by: &[&[bank::BANK_DIR, bank::LOG_FILE]],
+                summary: Some(bank::SUMMARY_FILE),
+                has_hashes: true,
+                trains_weights: false,
+                has_scores: true,
+                roles: &["target", "optimizer", "teacher", "judge"],
+            },
+            Self::Sft => Facts {
+                known_by: &[&[sft::EXAMPLES_FILE], &[sft::CHECKPOINT_FILE], &[sft::SUMMARY_FILE]],
+                summary: Some(sft::SUMMARY_FILE),
+                has_hashes: true,
+                trains_weights: true,
+                has_scores: false,
+                roles: &["policy"],
+            },
+            Self::Rl => Facts {
+                known_by: &[
+                    &[rl::ITERATIONS_FILE],
+                    &[rl::CHECKPOINT_FILE],
+                    &[rl::SUMMARY_FILE],
+                    &[rl::TIMES_FILE],
+                ],
+                summary: Some(rl::SUMMARY_FILE),
+                has_hashes: true,
+                trains_weights: true,
+                has_scores: false,
+                roles: &["policy"],
+            },
+            Self::Phases => Facts {
+                known_by: &[&[PHASES_FILE]],
+                summary: None,
+                has_hashes: true,
+                trains_weights: true,
+                has_scores: true,
+                roles: &["policy", "teacher"],
+            },
+        }
+    }
+
     /// The kind by the identity of a run; `None` for one that does not name any, as that of a document.
     pub(crate) fn of_identity(identity: &RunIdentity) -> Option<Self> {
         Self::parse(identity.get(MODE)?.as_str()?)
+    }
+
+    /// Names the kind in the identity of a run.
+    pub fn name_in(self, identity: &mut RunIdentity) {
+        identity.insert(MODE.to_owned(), self.as_str().into());
     }
 
     /// The kind of the run in a directory; `None` without a `config.json`.
@@ -42,26 +114,10 @@ impl RunKind {
 
     /// The kind of a run whose `config.json` may be lost.
     pub(crate) fn by_files(dir: &Path) -> Self {
-        let has = |name: &str| dir.join(name).is_file();
-        if has(PHASES_FILE) {
-            Self::Phases
-        } else if [rl::ITERATIONS_FILE, rl::CHECKPOINT_FILE, rl::SUMMARY_FILE, rl::TIMES_FILE]
-            .into_iter()
-            .any(has)
-        {
-            Self::Rl
-        } else if [sft::EXAMPLES_FILE, sft::CHECKPOINT_FILE, sft::SUMMARY_FILE].into_iter().any(has) {
-            Self::Sft
-        } else if dir.join(bank::BANK_DIR).join(bank::LOG_FILE).is_file() {
-            Self::Bank
-        } else {
-            Self::Document
-        }
-    }
-
-    /// True if the run has weights of its own, which no replies can bring back.
-    pub(crate) fn trains_weights(self) -> bool {
-        matches!(self, Self::Sft | Self::Rl | Self::Phases)
+        let has = |parts: &&[&str]| dir.join(parts.iter().collect::<PathBuf>()).is_file();
+        // Later kinds have the files of earlier ones, too.
+        let mut kinds = Self::ALL.into_iter().rev();
+        kinds.find(|kind| kind.facts().known_by.iter().any(has)).unwrap_or(Self::Document)
     }
 
     /// True if the directory holds a run of this kind.
@@ -71,12 +127,91 @@ impl RunKind {
 
     /// The file that a finished run of this kind has; a run of phases has none.
     pub(crate) fn summary_file(self) -> Option<&'static str> {
-        match self {
-            Self::Document => Some("summary.json"),
-            Self::Bank => Some(bank::SUMMARY_FILE),
-            Self::Sft => Some(sft::SUMMARY_FILE),
-            Self::Rl => Some(rl::SUMMARY_FILE),
-            Self::Phases => None,
-        }
+        self.facts().summary
     }
+}
+
+/// The summary of a finished run, whose type tells the kind.
+pub trait KindSummary {
+    /// The kind of the run.
+    const KIND: RunKind;
+}
+
+impl KindSummary for bank::BankSummary {
+    const KIND: RunKind = RunKind::Bank;
+}
+
+impl KindSummary for sft::SftSummary {
+    const KIND: RunKind = RunKind::Sft;
+}
+
+impl KindSummary for rl::RlSummary {
+    const KIND: RunKind = RunKind::Rl;
+}
+
+/// The kind of the run in a directory; that of a document where it is not known.
+fn kind_at(dir: &Path) -> RunKind {
+    RunKind::of(dir).unwrap_or(RunKind::Document)
+}
+
+/// The name of the kind in the identity of a run; that of a document where it names none.
+pub(crate) fn mode_of(identity: &RunIdentity) -> &str {
+    identity.get(MODE).and_then(|mode| mode.as_str()).unwrap_or(RunKind::Document.as_str())
+}
+
+/// The name of the kind of a run.
+pub fn name_of(dir: &Path) -> &'static str {
+    kind_at(dir).as_str()
+}
+
+/// The roles of the models that a run uses.
+pub fn roles_of(dir: &Path) -> &'static [&'static str] {
+    kind_at(dir).facts().roles
+}
+
+/// True if the run in the directory trains weights.
+pub fn trains_weights(dir: &Path) -> bool {
+    kind_at(dir).facts().trains_weights
+}
+
+/// True if the run in the directory has scores of its own on the test split.
+pub fn has_scores(dir: &Path) -> bool {
+    kind_at(dir).facts().has_scores
+}
+
+/// True unless the directory holds a run that trains something else than a document.
+pub fn is_of_document(dir: &Path) -> bool {
+    kind_at(dir) == RunKind::Document
+}
+
+/// True if the directory holds a run that trains a bank, and no weights beside it.
+pub fn trains_bank(dir: &Path) -> bool {
+    RunKind::Bank.is_at(dir)
+}
+
+/// True if the directory holds a run of several phases.
+pub fn has_phases(dir: &Path) -> bool {
+    RunKind::Phases.is_at(dir)
+}
+
+/// True if one of the kinds that finish has left its summary in the directory.
+pub(crate) fn has_summary(dir: &Path) -> bool {
+    RunKind::ALL.into_iter().filter_map(RunKind::summary_file).any(|name| dir.join(name).is_file())
+}
+
+/// True if the first line of the `files.jsonl` of a run with this identity is that of its beginning.
+pub(crate) fn has_hashes(identity: &RunIdentity) -> bool {
+    RunKind::of_identity(identity).is_some_and(|kind| kind.facts().has_hashes)
+}
+
+/// True if a run in the directory has weights, by its identity or by its files.
+pub(crate) fn has_weights(dir: &Path, identity: Option<&RunIdentity>) -> bool {
+    let named = identity.and_then(RunKind::of_identity);
+    [named, Some(RunKind::by_files(dir))].into_iter().flatten().any(|kind| kind.facts().trains_weights)
+}
+
+/// True if the identities are of two kinds, one of which trains weights.
+pub(crate) fn is_other_with_weights(was: &RunIdentity, is: &RunIdentity) -> bool {
+    let kinds = [was, is].map(RunKind::of_identity);
+    kinds[0] != kinds[1] && kinds.into_iter().flatten().any(|kind| kind.facts().trains_weights)
 }

@@ -18,7 +18,7 @@
 
 use crate::error::PipelineError;
 use crate::identity::check_identity;
-use crate::kind::{MODE, RunKind};
+use crate::kind::RunKind;
 use crate::records::phases::{PHASE_TIMES_FILE, PHASES_FILE, Phase, PhaseRecord, TEST_FILE, TestGames};
 use crate::records::{FORMAT_VERSION, RunIdentity};
 use crate::run_dir::atomic::failed;
@@ -157,7 +157,9 @@ pub fn test_games(run: &Path) -> Result<Vec<TestGames>, PipelineError> {
 
 /// The identity of a run of phases as a whole: what its phases are made from is in their own settings.
 pub fn phased_identity() -> RunIdentity {
-    [(MODE.to_owned(), json!(RunKind::Phases.as_str()))].into()
+    let mut identity = RunIdentity::new();
+    RunKind::Phases.name_in(&mut identity);
+    identity
 }
 
 /// Seconds that each phase has taken, by name.

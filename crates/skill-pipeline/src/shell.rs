@@ -20,7 +20,7 @@ pub use trouble::ReadTrouble;
 use crate::error::PipelineError;
 use crate::event::{Event, EventSink, NoEvents};
 use crate::identity::check_identity;
-use crate::kind::RunKind;
+use crate::kind;
 use crate::records::{ConfigFile, RunIdentity};
 use crate::run_dir::config_copy::config_copy;
 use crate::run_dir::event_log::EventLog;
@@ -152,11 +152,7 @@ impl RunShell {
         check_vacant(path)?;
         let dir = RunDir::open(path)?;
         let identity = claim(&dir)?;
-        let has_hashes = match RunKind::of_identity(&identity) {
-            // Its state says which lines of files.jsonl hold.
-            None | Some(RunKind::Document) => false,
-            Some(RunKind::Bank | RunKind::Sft | RunKind::Rl | RunKind::Phases) => true,
-        };
+        let has_hashes = kind::has_hashes(&identity);
         let copy = self.config.source_text.as_deref();
         let copy = copy.map(|text| config_copy(text, &self.config.set, &identity));
         let config = ConfigFile::new(self.config.resolved.clone(), identity)
@@ -182,10 +178,8 @@ impl RunShell {
 /// [`PipelineError::Mismatch`], and files that cannot be read.
 pub fn check_same_run(dir: &RunDir, identity: &RunIdentity, is_begun: bool) -> Result<(), PipelineError> {
     let Some(stored) = dir.read_config()? else { return Ok(()) };
-    let trains_weights = |kind: Option<RunKind>| kind.is_some_and(RunKind::trains_weights);
-    let [was, is] = [&stored.identity, identity].map(RunKind::of_identity);
     // A trainer knows by its own files that a run has begun, and does not look for those of another kind.
-    let is_other = was != is && (trains_weights(was) || trains_weights(is));
+    let is_other = kind::is_other_with_weights(&stored.identity, identity);
     if is_other || is_begun || dir.read_state()?.is_some() {
         check_identity(dir.path(), &stored.identity, identity)?;
     }

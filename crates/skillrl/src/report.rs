@@ -5,7 +5,7 @@ use crate::spend::{Spending, configuration};
 use crate::{Error, cost, trainer};
 use indexmap::IndexMap;
 use skill_core::Gate;
-use skill_pipeline::kind::RunKind;
+use skill_pipeline::kind::{is_of_document, trains_bank};
 use skill_pipeline::records::TokensByStage;
 use skill_pipeline::run_dir::atomic;
 use skill_pipeline::run_dir::measurement::verify_evaluations;
@@ -118,23 +118,19 @@ fn gate(run: &RunReader, loaded: Option<&LoadedConfig>) -> Result<Gate, Error> {
 /// As for [`read`].
 pub fn verdict(run: &Path) -> Result<Verdict, Error> {
     let options = ReportOptions { max_trajectories: 0, max_items: 0, ..ReportOptions::default() };
-    match RunKind::of(run) {
-        Some(RunKind::Bank | RunKind::Sft | RunKind::Rl | RunKind::Phases) => {
-            Ok(any_with(run, options)?.verdict().clone())
-        }
-        Some(RunKind::Document) | None => {
-            let run = RunReader::open(run)?;
-            let loaded = configuration(&run);
-            let options = ReportOptions { gate: gate(&run, loaded.as_ref())?, ..options };
-            let costs = |used: &TokensByStage| match &loaded {
-                Some(loaded) => cost::costs_by_stage(&loaded.config, used, run.path()),
-                None => IndexMap::new(),
-            };
-            let mut verdict = Verdict::read(&run, &options, costs).map_err(of_report)?;
-            name_commands(&mut verdict, run.path());
-            Ok(verdict)
-        }
+    if !is_of_document(run) {
+        return Ok(any_with(run, options)?.verdict().clone());
     }
+    let run = RunReader::open(run)?;
+    let loaded = configuration(&run);
+    let options = ReportOptions { gate: gate(&run, loaded.as_ref())?, ..options };
+    let costs = |used: &TokensByStage| match &loaded {
+        Some(loaded) => cost::costs_by_stage(&loaded.config, used, run.path()),
+        None => IndexMap::new(),
+    };
+    let mut verdict = Verdict::read(&run, &options, costs).map_err(of_report)?;
+    name_commands(&mut verdict, run.path());
+    Ok(verdict)
 }
 
 /// Says how arms that were not measured are added.
@@ -215,22 +211,22 @@ pub fn triggers(directory: &Path) -> Result<Option<Kept>, Error> {
 }
 
 fn any_with(run: &Path, options: ReportOptions) -> Result<AnyReport, Error> {
-    match RunKind::of(run) {
-        Some(RunKind::Document) | None => Ok(read_with(run, options)?.into()),
-        Some(RunKind::Bank) => Ok(bank_with(run, &options)?.into()),
-        Some(RunKind::Sft | RunKind::Rl | RunKind::Phases) => {
-            let run = RunReader::open(run)?;
-            let mut report = AnyReport::read(&run, &options).map_err(of_report)?;
-            let sent = match &mut report {
-                AnyReport::Sft(of) => &mut of.sent,
-                AnyReport::Rl(of) => &mut of.sent,
-                AnyReport::Phases(of) => &mut of.sent,
-                AnyReport::Document(_) | AnyReport::Bank(_) => return Ok(report),
-            };
-            sent.money = Spending::of(&run).and_then(|spending| spending.money(&sent.counted));
-            Ok(report)
-        }
+    if is_of_document(run) {
+        return Ok(read_with(run, options)?.into());
     }
+    if trains_bank(run) {
+        return Ok(bank_with(run, &options)?.into());
+    }
+    let run = RunReader::open(run)?;
+    let mut report = AnyReport::read(&run, &options).map_err(of_report)?;
+    let sent = match &mut report {
+        AnyReport::Sft(of) => &mut of.sent,
+        AnyReport::Rl(of) => &mut of.sent,
+        AnyReport::Phases(of) => &mut of.sent,
+        AnyReport::Document(_) | AnyReport::Bank(_) => return Ok(report),
+    };
+    sent.money = Spending::of(&run).and_then(|spending| spending.money(&sent.counted));
+    Ok(report)
 }
 
 fn compared(first: &Path, second: &Path) -> Result<(RunComparison, [AnyReport; 2]), Error> {

@@ -6,13 +6,13 @@ use crate::run_text::provenance::described;
 use skillrl::core::{SkillDoc, StepIdx};
 use skillrl::llm::text_file;
 use skillrl::pipeline::RunReader;
-use skillrl::pipeline::kind::RunKind;
+use skillrl::pipeline::kind::trains_bank;
 use skillrl::pipeline::provenance::{Version, blame};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(args: &BlameArgs) -> crate::Result {
     let (dir, file) = run_and_file(args)?;
-    if RunKind::Bank.is_at(&dir) {
+    if trains_bank(&dir) {
         return crate::bank_run::blame(&dir, args.step, args.json);
     }
     let run = RunReader::open(&dir)?;

@@ -6,13 +6,13 @@ use crate::skill_diff::skill_diff;
 use crate::table::harmless;
 use skillrl::core::{Origin, StepIdx};
 use skillrl::pipeline::RunReader;
-use skillrl::pipeline::kind::RunKind;
+use skillrl::pipeline::kind::trains_bank;
 
 /// How a skill that a step tried is named.
 const CANDIDATE: &str = "candidate-";
 
 pub(crate) fn run(args: &DiffArgs) -> crate::Result {
-    if RunKind::Bank.is_at(&args.run) {
+    if trains_bank(&args.run) {
         return crate::bank_run::diff(args);
     }
     let run = RunReader::open(&args.run)?;

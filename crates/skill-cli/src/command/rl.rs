@@ -18,7 +18,7 @@ mod built_in {
     use crate::run_text::summary::weights_lines;
     use crate::start::load_started;
     use skillrl::config::OptimizerUse;
-    use skillrl::pipeline::kind::RunKind;
+    use skillrl::pipeline::kind::KindSummary as _;
     use skillrl::pipeline::records::rl::RlSummary;
     use skillrl::pipeline::{PipelineError, StopSignal};
     use skillrl::policy::{trainable, with_policy};
@@ -36,7 +36,7 @@ mod built_in {
         if let Some(bank) = &skill_bank {
             check_named(bank)?;
         }
-        if args.resume && !RunKind::Rl.is_at(&out) {
+        if args.resume && !RlSummary::KIND.is_at(&out) {
             return Err(PipelineError::NoRun { path: out }.into());
         }
         let loaded = match args.policy.clone().or_else(|| started.fine_tuned()) {
@@ -61,7 +61,7 @@ mod built_in {
             "stopping after the iteration under way; press Ctrl-C again to stop at once",
             trainer.train(&out),
         )?;
-        write_after(&out, RunKind::Rl, &summary);
+        write_after(&out, &summary);
         let summary = summary?;
         if args.json {
             return Ok(());

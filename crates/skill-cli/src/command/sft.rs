@@ -21,7 +21,7 @@ mod built_in {
     use skillrl::config::{LoadedConfig, OptimizerUse};
     use skillrl::engine::Engine;
     use skillrl::llm::text_file;
-    use skillrl::pipeline::kind::RunKind;
+    use skillrl::pipeline::kind::KindSummary as _;
     use skillrl::pipeline::records::sft::SftSummary;
     use skillrl::pipeline::{PipelineError, StopSignal};
     use skillrl::policy::{trainable, with_policy};
@@ -45,7 +45,7 @@ mod built_in {
             Some(policy) => with_policy(&started.loaded, policy)?,
             None => trainable(&started.loaded, &out)?,
         };
-        if args.resume && !RunKind::Sft.is_at(&out) {
+        if args.resume && !SftSummary::KIND.is_at(&out) {
             let error = PipelineError::NoRun { path: out };
             return Err(error.into());
         }
@@ -77,7 +77,7 @@ mod built_in {
                 return Ok(Outcome::Estimate(cost));
             }
             let trained = prepared.trainer.train(&out).await;
-            write_after(&out, RunKind::Sft, &trained);
+            write_after(&out, &trained);
             Ok(Outcome::Trained(Box::new(trained?)))
         };
         let outcome: Result<Outcome, skillrl::Error> = block_on(

@@ -19,7 +19,6 @@ use clap::Parser as _;
 use skillrl::Failure;
 use skillrl::config::{LoadedConfig, ModelRole, TrainMode};
 use skillrl::llm::Spent;
-use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::records::bank::BankSummary;
 use skillrl::pipeline::run_dir::forget_unanswered;
 use skillrl::pipeline::{StopSignal, Summary};
@@ -150,6 +149,6 @@ fn bank(loaded: &LoadedConfig, show: Show) -> crate::Result<(BankSummary, PathBu
     let stop = StopSignal::default();
     let (trainer, dir) = skillrl::trainer::bank(loaded, Arc::new(Progress::new(show)), stop.clone())?;
     let outcome = block_on(stop, STOPPING_RUN, trainer.train(&dir))?;
-    crate::run_report::write_after(&dir, RunKind::Bank, &outcome);
+    crate::run_report::write_after(&dir, &outcome);
     Ok((outcome?, dir))
 }

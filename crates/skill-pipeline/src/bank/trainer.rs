@@ -7,7 +7,7 @@ use super::sets::{gives_small_types_a_task, item_sets, types_without_trials};
 use super::teach::forbid_items;
 use crate::error::PipelineError;
 use crate::identity::{PARAMETERS, check_items, run_identity};
-use crate::kind::{MODE, RunKind};
+use crate::kind::RunKind;
 use crate::records::RunIdentity;
 use crate::records::bank::{BANK_DIR, BankSummary};
 use crate::run_dir::RunDir;
@@ -159,7 +159,7 @@ impl BankTrainer {
         for (name, hash) in self.prompts.hashes() {
             identity.insert(format!("prompts.{name}"), json!(hash));
         }
-        identity.insert(MODE.to_owned(), json!(RunKind::Bank.as_str()));
+        RunKind::Bank.name_in(&mut identity);
         // Candidates, pins and numbers decide as well as what is shown.
         identity.insert("bank.initial".to_owned(), json!(hex_sha256(self.initial.log_text().as_bytes())));
         identity.extend(gives_small_types_a_task(base.env.as_ref(), &self.settings));

@@ -30,7 +30,6 @@ use super::path::{CONFIG_FILE, HISTORY_FILE, SUMMARY_FILE};
 use super::read::{is_held, is_run, read_bytes, read_versioned};
 use super::timings::{TIMINGS_FILE, TIMINGS_LOG};
 use crate::error::PipelineError;
-use crate::kind::RunKind;
 use crate::records::ConfigFile;
 use logs::EVENTS_FILE;
 use serde::Serialize;
@@ -199,13 +198,7 @@ impl<'run> Checking<'run> {
         if config.is_none() && !self.run.join(CONFIG_FILE).exists() {
             self.damaged(CONFIG_FILE, Fault::Missing, Remedy::Rebuild);
         }
-        let named = config.as_ref().and_then(|config| RunKind::of_identity(&config.identity));
-        match named.unwrap_or_else(|| RunKind::by_files(self.run)) {
-            RunKind::Document => self.document(),
-            kind @ (RunKind::Bank | RunKind::Sft | RunKind::Rl | RunKind::Phases) => {
-                self.other(kind, config.as_ref())
-            }
-        }
+        self.of_kind(config.as_ref())
     }
 
     /// Reads a file that carries its version, and its checksum if it is sealed.

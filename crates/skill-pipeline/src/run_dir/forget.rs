@@ -5,7 +5,7 @@ use super::checks::CHECKS_FILE;
 use super::held::{RUN_FILES, RunDir};
 use super::path::REPORT_FILE;
 use crate::error::PipelineError;
-use crate::kind::RunKind;
+use crate::kind::has_weights;
 use skill_llm::journal::JOURNAL_FILE;
 use std::path::Path;
 
@@ -25,8 +25,7 @@ const BESIDE_JOURNAL: [&str; 5] = ["", "-wal", "-shm", "-sent", "-sum"];
 /// A run that another process holds, and files that cannot be removed.
 pub fn forget_unanswered(run: &Path) -> Result<bool, PipelineError> {
     let held = RunDir::open(run)?;
-    let of_config = held.read_config()?.and_then(|config| RunKind::of_identity(&config.identity));
-    if [of_config, Some(RunKind::by_files(held.path()))].into_iter().flatten().any(RunKind::trains_weights) {
+    if has_weights(held.path(), held.read_config()?.as_ref().map(|config| &config.identity)) {
         return Ok(false);
     }
     for name in RUN_FILES.iter().chain(&BEGUN) {
@@ -55,9 +54,9 @@ mod tests {
     }
 
     /// The directory of a run of this kind, with these files too.
-    fn begun(kind: Option<RunKind>, files: &[&str]) -> tempfile::TempDir {
+    fn begun(kind: Option<&str>, files: &[&str]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
-        let mode = kind.map(|kind| (MODE.to_owned(), json!(kind.as_str())));
+        let mode = kind.map(|kind| (MODE.to_owned(), json!(kind)));
         let config = ConfigFile::new(json!({}), RunIdentity::from_iter(mode));
         RunDir::open(dir.path()).unwrap().write_config(&config, Some("")).unwrap();
         for name in files {
@@ -72,7 +71,7 @@ mod tests {
     fn a_begun_run_is_forgotten_and_what_people_put_there_is_not() {
         let journal = ["journal.sqlite", "journal.sqlite-sent", "journal.sqlite-sum"];
         let files = [&["skills/a.md", "notes.jsonl", "mine.txt"][..], &journal].concat();
-        for kind in [None, Some(RunKind::Bank)] {
+        for kind in [None, Some("bank")] {
             let dir = begun(kind, &files);
             assert!(forget_unanswered(dir.path()).unwrap());
             assert_eq!(names(dir.path()), ["mine.txt", "notes.jsonl", "run.lock"]);
@@ -82,12 +81,9 @@ mod tests {
     #[test]
     fn what_weights_have_learnt_is_not_forgotten() {
         let of_rl = &["iterations.jsonl"][..];
-        for (kind, files) in [
-            (Some(RunKind::Sft), &[][..]),
-            (Some(RunKind::Rl), of_rl),
-            (Some(RunKind::Phases), &[]),
-            (None, of_rl),
-        ] {
+        for (kind, files) in
+            [(Some("sft"), &[][..]), (Some("rl"), of_rl), (Some("weights"), &[]), (None, of_rl)]
+        {
             let dir = begun(kind, files);
             let before = names(dir.path());
             assert!(!forget_unanswered(dir.path()).unwrap());

@@ -327,8 +327,7 @@ impl Writer {
             done: 0,
             done_at_once: 0,
             total: 0,
-            bank: crate::kind::RunKind::Bank
-                .is_at(run_dir)
+            bank: crate::kind::trains_bank(run_dir)
                 .then(|| Box::new(BankProgress { rounds: total_steps, ..BankProgress::default() })),
             pulse: Pulse::default(),
         };

@@ -7,7 +7,7 @@ use super::path::{
 };
 use super::seal::is_sealed_whole;
 use crate::error::PipelineError;
-use crate::kind::RunKind;
+use crate::kind::has_summary;
 use crate::records::bank::BankSummary;
 use crate::records::document::RuntimeState;
 use crate::records::epoch::EpochRecords;
@@ -39,8 +39,7 @@ pub enum RunStatus {
 
 /// Looks at a run directory without taking its lock.
 pub fn run_status(path: &Path) -> RunStatus {
-    let is_finished = |kind: RunKind| kind.summary_file().is_some_and(|name| path.join(name).is_file());
-    if RunKind::ALL.into_iter().any(is_finished) {
+    if has_summary(path) {
         RunStatus::Finished
     } else if path.join("config.json").is_file() {
         RunStatus::Unfinished

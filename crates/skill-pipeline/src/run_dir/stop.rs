@@ -13,7 +13,7 @@
 use super::atomic::{self, failed, if_there};
 use super::read::is_held;
 use crate::error::PipelineError;
-use crate::kind::RunKind;
+use crate::kind::has_phases;
 use crate::records::phases::Phase;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ fn stop_path(run: &Path) -> PathBuf {
 /// A file that cannot be written.
 pub fn request_stop(run: &Path) -> Result<(), PipelineError> {
     atomic::write(&stop_path(run), WORDS.as_bytes())?;
-    if RunKind::Phases.is_at(run) {
+    if has_phases(run) {
         // The phase under way looks into its own directory.
         for phase in Phase::ALL.into_iter().map(|phase| phase.dir(run)).filter(|dir| is_held(dir)) {
             atomic::write(&stop_path(&phase), WORDS.as_bytes())?;

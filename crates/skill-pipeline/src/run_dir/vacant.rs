@@ -7,7 +7,7 @@ use super::path::{INITIAL_POLICY_DIR, LOCK_FILE};
 use super::read::is_run;
 use super::stop::STOP_FILE;
 use crate::error::PipelineError;
-use crate::kind::RunKind;
+use crate::kind::has_phases;
 use crate::records::phases::Phase;
 use skill_llm::journal::JOURNAL_FILE;
 use std::fs;
@@ -70,7 +70,7 @@ pub fn check_vacant(asked: &Path) -> Result<(), PipelineError> {
 }
 
 fn is_phase_of(dir: &Path, run: &Path) -> bool {
-    RunKind::Phases.is_at(run) && Phase::ALL.into_iter().any(|phase| dir == phase.dir(run))
+    has_phases(run) && Phase::ALL.into_iter().any(|phase| dir == phase.dir(run))
 }
 
 /// The whole path, without the parts that lead back: what is not there yet can only be told by its name.

@@ -1,6 +1,7 @@
 //! The report of a run, whatever it trains.
 
 use super::bank::BankReport;
+use super::kinds::row_of;
 use super::phases::PhasesReport;
 use super::rl::RlReport;
 use super::sft::SftReport;
@@ -11,7 +12,6 @@ use crate::verdict::Verdict;
 use serde::Serialize;
 use skill_core::GateMetric;
 use skill_pipeline::RunReader;
-use skill_pipeline::kind::RunKind;
 
 /// The report of a run, whatever it trains.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,13 +36,7 @@ impl AnyReport {
     ///
     /// A file that cannot be read or is not what it should be. What does not exist yet is not an error.
     pub fn read(run: &RunReader, options: &ReportOptions) -> Result<Self, ReportError> {
-        Ok(match RunKind::of(run.path()) {
-            Some(RunKind::Document) | None => Report::read(run, options)?.into(),
-            Some(RunKind::Bank) => BankReport::read(run, options)?.into(),
-            Some(RunKind::Sft) => Self::Sft(Box::new(SftReport::read(run)?)),
-            Some(RunKind::Rl) => Self::Rl(Box::new(RlReport::read(run)?)),
-            Some(RunKind::Phases) => Self::Phases(Box::new(PhasesReport::read(run)?)),
-        })
+        (row_of(run.path()).report)(run, options)
     }
 
     /// The name of the run's directory.

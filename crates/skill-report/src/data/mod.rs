@@ -12,6 +12,7 @@ pub(crate) mod front;
 mod games;
 pub(crate) mod headline;
 pub(crate) mod items;
+mod kinds;
 pub(crate) mod labels;
 pub(crate) mod notes;
 pub(crate) mod overview;
@@ -38,7 +39,6 @@ use notes::NoteRow;
 use serde::Serialize;
 use setup::Setup;
 use skill_core::Gate;
-use skill_pipeline::kind::RunKind;
 use skill_pipeline::provenance::{Blame, Version, blame};
 use skill_pipeline::records::{StageTokens, TokensByStage};
 use skill_pipeline::run_dir::Sent;
@@ -408,12 +408,7 @@ fn best_skill(run: &RunReader, is_changed: bool) -> Result<Vec<SkillLine>, Pipel
 
 /// The models of a run by role, as its configuration names them: those of its kind, a file by its name.
 pub fn models(run: &RunReader) -> Vec<(String, String)> {
-    let roles: &[&str] = match RunKind::of(run.path()) {
-        Some(RunKind::Sft | RunKind::Rl) => &["policy"],
-        Some(RunKind::Phases) => &["policy", "teacher"],
-        Some(RunKind::Bank) => &["target", "optimizer", "teacher", "judge"],
-        Some(RunKind::Document) | None => &["target", "optimizer", "judge"],
-    };
+    let roles = skill_pipeline::kind::roles_of(run.path());
     let of_role = |role: &&str| {
         let section = run.config().config.get("models")?.get(*role)?;
         let text = |key: &str| section.get(key).and_then(serde_json::Value::as_str).map(str::to_owned);

@@ -1,17 +1,17 @@
 //! Where a run is, in short: for lists of runs, and for those who look on while it works.
 
 use super::bank::{BankBrief, BankScore};
+use super::kinds::row_of;
 use super::phases::PhasesBrief;
 use super::rl::RlBrief;
 use super::sft::SftBrief;
 use super::standing::{RunPhase, Standing, total_steps};
-use super::{bank, models, name_of, phases, rl, sft};
+use super::{models, name_of};
 use crate::verdict::Verdict;
 use serde::Serialize;
 use serde_json::Value;
 use skill_core::GateMetric;
 use skill_llm::error::with_causes;
-use skill_pipeline::kind::RunKind;
 use skill_pipeline::records::StageTokens;
 use skill_pipeline::records::summary::ProposalCounts;
 use skill_pipeline::run_dir::live::LiveState;
@@ -106,7 +106,7 @@ pub enum Brief {
 }
 
 /// The verdict on a finished run that trains a document.
-fn of_document(run: &RunReader) -> Result<Option<Verdict>, PipelineError> {
+pub(super) fn of_document(run: &RunReader) -> Result<Option<Verdict>, PipelineError> {
     let Some(summary) = run.summary()? else { return Ok(None) };
     let test = run.evaluation_summary(EvaluationDir::TestBaseline)?;
     Ok(Some(Verdict::of_summary(&summary, test.map(|test| test.n))))
@@ -134,22 +134,10 @@ impl RunOverview {
     pub fn of_files(path: &Path) -> Result<Self, PipelineError> {
         let run = RunReader::open(path)?;
         let files = status(&run)?;
-        let kind = RunKind::of(path);
-        let overview = match kind {
-            Some(RunKind::Document) | None => files,
-            Some(RunKind::Bank) => files.with_bank(BankBrief::read(&run)?),
-            Some(RunKind::Sft) => files.with_sft(SftBrief::read(&run)?),
-            Some(RunKind::Rl) => files.with_rl(RlBrief::read(&run)?),
-            Some(RunKind::Phases) => files.with_phases(PhasesBrief::read(&run)?),
-        };
-        let verdict = match kind {
-            _ if overview.phase != RunPhase::Finished => None,
-            Some(RunKind::Document) | None => of_document(&run)?,
-            Some(RunKind::Bank) => bank::verdict::of_run(&run)?,
-            Some(RunKind::Sft) => Some(sft::verdict_of(path)?),
-            Some(RunKind::Rl) => Some(rl::verdict_of(path)?),
-            Some(RunKind::Phases) => overview.phases().map(phases::verdict),
-        };
+        let kind = row_of(path);
+        let overview = (kind.brief)(files, &run)?;
+        let is_finished = overview.phase == RunPhase::Finished;
+        let verdict = if is_finished { (kind.verdict)(&overview, &run)? } else { None };
         Ok(Self { verdict, ..overview })
     }
 
@@ -173,7 +161,7 @@ impl RunOverview {
         Ok(self)
     }
 
-    fn with_bank(self, bank: BankBrief) -> Self {
+    pub(super) fn with_bank(self, bank: BankBrief) -> Self {
         let hard = |score: Option<BankScore>| score.map(|score| score.hard);
         let last = hard(bank.validation);
         Self {
@@ -192,7 +180,7 @@ impl RunOverview {
         }
     }
 
-    fn with_phases(self, phases: PhasesBrief) -> Self {
+    pub(super) fn with_phases(self, phases: PhasesBrief) -> Self {
         let steps = |steps: usize| u32::try_from(steps).unwrap_or(u32::MAX);
         let Standing { phase, reason, hint } = Standing::of(&self.path, phases.is_finished);
         Self {
@@ -208,7 +196,7 @@ impl RunOverview {
         }
     }
 
-    fn with_sft(self, sft: SftBrief) -> Self {
+    pub(super) fn with_sft(self, sft: SftBrief) -> Self {
         let steps = |steps: u64| u32::try_from(steps).unwrap_or(u32::MAX);
         Self {
             n_steps: steps(sft.step),
@@ -219,7 +207,7 @@ impl RunOverview {
         }
     }
 
-    fn with_rl(self, rl: RlBrief) -> Self {
+    pub(super) fn with_rl(self, rl: RlBrief) -> Self {
         let steps = |steps: u64| u32::try_from(steps).unwrap_or(u32::MAX);
         // That it is finished is in a summary of its own.
         let Standing { phase, reason, hint } = Standing::of(&self.path, rl.is_finished);

@@ -4,7 +4,7 @@ use super::models;
 use super::weights_files::open;
 use serde::Serialize;
 use serde_json::Value;
-use skill_pipeline::kind::RunKind;
+use skill_pipeline::kind::trains_weights;
 use skill_pipeline::{PipelineError, RunReader};
 use std::io::{BufRead as _, BufReader, Read as _};
 
@@ -36,7 +36,7 @@ impl Setup {
             numbers.join(" / ")
         });
         let text = |path: &str| config.pointer(path).and_then(Value::as_str).map(str::to_owned);
-        let trains_skills = matches!(RunKind::of(run.path()), Some(RunKind::Document | RunKind::Bank) | None);
+        let trains_skills = !trains_weights(run.path());
         let of_skills = |value: Option<String>| value.filter(|_| trains_skills);
         let asked = [
             ("data", text("/env/data")),

@@ -14,7 +14,7 @@ use skill_core::{Gate, GateMetric, ItemId, ItemScore};
 use skill_llm::error::with_causes;
 use skill_pipeline::error::SettingChange;
 use skill_pipeline::identity::scoring_changes;
-use skill_pipeline::kind::RunKind;
+use skill_pipeline::kind;
 use skill_pipeline::records::{RunIdentity, TokensByStage};
 use skill_pipeline::run_dir::EvaluationDir;
 use skill_pipeline::{PipelineError, RunReader};
@@ -190,11 +190,11 @@ impl RunRow {
         if !run.config().simulated_models.is_empty() {
             notes.push("simulated".to_owned());
         }
-        if RunKind::of(&overview.path).is_some_and(|kind| matches!(kind, RunKind::Sft | RunKind::Rl)) {
+        if !kind::has_scores(&overview.path) {
             notes.push("it trains weights, and has no score of a skill".to_owned());
         }
         Ok(Self {
-            kind: Some(RunKind::of(&overview.path).unwrap_or(RunKind::Document).as_str()),
+            kind: Some(kind::name_of(&overview.path)),
             state: overview.phase,
             problem: None,
             env: overview.env.clone(),
@@ -231,10 +231,10 @@ impl RunRow {
 
     /// What the run trains, where it can be compared.
     pub fn trains(&self) -> Option<Trained> {
-        match RunKind::parse(self.kind?)? {
-            RunKind::Document => Some(Trained::Document),
-            RunKind::Bank => Some(Trained::Bank),
-            RunKind::Sft | RunKind::Rl | RunKind::Phases => None,
+        match self.kind? {
+            "document" => Some(Trained::Document),
+            "bank" => Some(Trained::Bank),
+            _ => None,
         }
     }
 

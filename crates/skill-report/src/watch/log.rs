@@ -6,7 +6,7 @@ use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 use skill_llm::regular_file;
 use skill_pipeline::Event;
-use skill_pipeline::kind::RunKind;
+use skill_pipeline::kind::trains_bank;
 use skill_pipeline::run_dir::bank_progress::BankProgress;
 use std::collections::VecDeque;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -131,7 +131,7 @@ impl Log {
 
     /// Where the training of a bank begins, if this is such a run.
     fn bank(&self) -> Option<Box<BankProgress>> {
-        self.path.parent().is_some_and(|dir| RunKind::Bank.is_at(dir)).then(Box::default)
+        self.path.parent().is_some_and(trains_bank).then(Box::default)
     }
 
     fn take(&mut self, event: &Value, end: u64) {

@@ -7,7 +7,7 @@ use serde_json::json;
 use skill_envs::{Env, SkillSource};
 use skill_pipeline::bank::gives_small_types_a_task;
 use skill_pipeline::error::PipelineError;
-use skill_pipeline::kind::{MODE, RunKind};
+use skill_pipeline::kind::RunKind;
 use skill_pipeline::records::RunIdentity;
 use skill_pipeline::records::rl::{RlSummary, RlTimes, TIMES_FILE};
 use skill_pipeline::run_dir::{RunDir, atomic};
@@ -127,7 +127,7 @@ impl RlTrainer {
     fn claim(&self, dir: &RunDir) -> Result<RunIdentity, PipelineError> {
         let mut identity: RunIdentity = self.shell.config.identity.iter().cloned().collect();
         identity.extend(self.settings.identity().map(|(key, value)| (key.to_owned(), value)));
-        identity.insert(MODE.to_owned(), json!(RunKind::Rl.as_str()));
+        RunKind::Rl.name_in(&mut identity);
         identity.insert("skills".to_owned(), json!(self.source.version()));
         identity.extend(self.bank.iter().flat_map(|bank| bank.identity(self.settings.validation_interval)));
         let small =

@@ -8,7 +8,7 @@ use serde_json::json;
 use skill_core::EpochIdx;
 use skill_core::plan::EpochPlan;
 use skill_pipeline::error::PipelineError;
-use skill_pipeline::kind::{MODE, RunKind};
+use skill_pipeline::kind::RunKind;
 use skill_pipeline::records::RunIdentity;
 use skill_pipeline::records::sft::SftSummary;
 use skill_pipeline::run_dir::RunDir;
@@ -108,7 +108,7 @@ impl SftTrainer {
     fn claim(&self, dir: &RunDir) -> Result<RunIdentity, PipelineError> {
         let mut identity: RunIdentity = self.shell.config.identity.iter().cloned().collect();
         identity.extend(self.settings.identity().map(|(key, value)| (key.to_owned(), value)));
-        identity.insert(MODE.to_owned(), json!(RunKind::Sft.as_str()));
+        RunKind::Sft.name_in(&mut identity);
         identity.insert("data.examples".to_owned(), json!(self.data.hash()));
         let is_begun = Checkpoint::read(dir.path())?.is_some();
         check_same_run(dir, &identity, is_begun)?;

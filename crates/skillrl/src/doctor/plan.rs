@@ -13,7 +13,7 @@ use skill_core::search_plan::LEAST_DECISIONS;
 use skill_core::stats::{detectable_effect, items_needed};
 use skill_core::usage::dollars;
 use skill_envs::{Env, Split};
-use skill_pipeline::kind::RunKind;
+use skill_pipeline::kind::{has_phases, name_of, trains_bank, trains_weights};
 use skill_pipeline::noise::recorded_flip_rate;
 use skill_pipeline::prompts::PromptLibrary;
 use skill_pipeline::run_dir::vacant::check_vacant;
@@ -30,15 +30,15 @@ const POWER: f64 = 0.8;
 pub(super) fn run_dir(loaded: &LoadedConfig) -> Finding {
     let dir = loaded.run_dir();
     let shown = dir.display();
-    let trains_weights = [("sft", RunKind::Sft.is_at(&dir)), ("rl", RunKind::Rl.is_at(&dir))];
-    if let Some((command, _)) = trains_weights.into_iter().find(|(_, is_one)| *is_one) {
-        let message = format!("{shown} holds a run of `skillrl {command}`, which resumes where it stopped");
-        return Finding::ok(Check::Run, message);
-    }
-    if RunKind::Phases.is_at(&dir) {
+    if has_phases(&dir) {
         let message = format!(
             "{shown} holds a run of several phases, which resumes where it stopped; more `rl.iterations` extend it"
         );
+        return Finding::ok(Check::Run, message);
+    }
+    if trains_weights(&dir) {
+        let command = name_of(&dir);
+        let message = format!("{shown} holds a run of `skillrl {command}`, which resumes where it stopped");
         return Finding::ok(Check::Run, message);
     }
     match run_status(&dir) {
@@ -46,7 +46,7 @@ pub(super) fn run_dir(loaded: &LoadedConfig) -> Finding {
             return Finding::ok(Check::Run, format!("{shown} holds a run that resumes where it stopped"));
         }
         RunStatus::Finished => {
-            let next = match RunKind::Bank.is_at(&dir) {
+            let next = match trains_bank(&dir) {
                 // Another number of rounds is another run.
                 true => "that trained a bank; another `run.dir` starts a new one",
                 false => "; more epochs extend it",

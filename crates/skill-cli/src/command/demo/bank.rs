@@ -8,7 +8,6 @@ use parking_lot::Mutex;
 use skillrl::config::Config;
 use skillrl::demo::{BANK_CONFIG_FILE, DemoWorld};
 use skillrl::pipeline::bank_dir::read_bank;
-use skillrl::pipeline::kind::RunKind;
 use skillrl::pipeline::records::bank::{BankSummary, RoundRecord};
 use skillrl::pipeline::{Event, EventSink, StopSignal};
 use skillrl::reports::lines::bank::{round_line, trial_line};
@@ -38,7 +37,7 @@ pub(super) fn run(args: &DemoArgs, dir: &Path) -> crate::Result {
     let narrator: Arc<dyn EventSink> = Arc::clone(&story) as Arc<dyn EventSink>;
     let (trainer, run_dir) = skillrl::trainer::bank(&loaded, narrator, stop.clone())?;
     let outcome = crate::command::block_on(stop, crate::runtime::STOPPING_RUN, trainer.train(&run_dir))?;
-    crate::run_report::write_after(&run_dir, RunKind::Bank, &outcome);
+    crate::run_report::write_after(&run_dir, &outcome);
     let summary = outcome?;
     let rounds = std::mem::take(&mut *story.rounds.lock());
     crate::command::print(&conclusion(&run_dir, &summary, &rounds)?)

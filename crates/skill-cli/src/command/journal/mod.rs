@@ -11,7 +11,7 @@ use crate::error::OfFile as _;
 use skillrl::llm::ErrorClass;
 use skillrl::llm::journal::{CallFilter, JournalError, JournalReader};
 use skillrl::pipeline::PipelineError;
-use skillrl::pipeline::kind::RunKind;
+use skillrl::pipeline::kind::has_phases;
 use skillrl::pipeline::records::phases::Phase;
 use skillrl::pipeline::run_dir::JOURNAL_FILE;
 use std::io::{BufWriter, Write as _};
@@ -57,7 +57,7 @@ fn open(run: &Path) -> crate::Result<JournalReader> {
         let hint = "its results are in its files: skillrl report, skillrl blame";
         return Err(super::CommandError::new(message).with_hint(hint).into());
     }
-    if RunKind::Phases.is_at(run) && !path(run).exists() {
+    if has_phases(run) && !path(run).exists() {
         let message = format!("{} is a run of phases, each with calls of its own", run.display());
         let journals = journals_of_phases(run);
         let hint = match journals.is_empty() {

@@ -17,7 +17,7 @@ use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 use skillrl::core::{MeanScore, StepIdx};
 use skillrl::pipeline::RunReader;
-use skillrl::pipeline::kind::RunKind;
+use skillrl::pipeline::kind::trains_bank;
 use skillrl::pipeline::provenance::{EditEvidence, StepEvidence};
 use skillrl::pipeline::records::document::StepRecord;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &ShowArgs) -> crate::Result {
     {
         return inspect::say_what_it_is(&args.run, args.json);
     }
-    let is_bank = RunKind::Bank.is_at(&args.run);
+    let is_bank = trains_bank(&args.run);
     let run = RunReader::open(&args.run)?;
     match (args.step, &args.item) {
         (Some(round), _) if is_bank => bank_run::show_round(args, round),

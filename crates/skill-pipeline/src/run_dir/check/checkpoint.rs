@@ -2,9 +2,8 @@
 
 use super::{Checking, Fault, Recorded, Remedy};
 use crate::error::PipelineError;
-use crate::kind::RunKind;
+use crate::records::bank;
 use crate::records::sft::{CHECKPOINTS_DIR, POLICY_DIR};
-use crate::records::{bank, rl, sft};
 use crate::run_dir::files::RunPart;
 use crate::run_dir::line_log::LogMark;
 use crate::run_dir::policy_hashes::{HASHES_FILE, parse_hashes};
@@ -53,16 +52,10 @@ impl Checking<'_> {
     /// The checkpoint with its lines, its weights and its bank; returns true if there is one, or was.
     pub(super) fn checkpoint(
         &mut self,
-        kind: RunKind,
+        (file, times_file): (&str, &str),
         is_finished: bool,
         recorded: &Recorded,
     ) -> Result<bool, PipelineError> {
-        let (file, times_file) = match kind {
-            RunKind::Rl => (rl::CHECKPOINT_FILE, rl::TIMES_FILE),
-            RunKind::Document | RunKind::Bank | RunKind::Sft | RunKind::Phases => {
-                (sft::CHECKPOINT_FILE, sft::TIMES_FILE)
-            }
-        };
         let position: Option<Position> = self.versioned(file, Remedy::OnlyCopy)?;
         let read: Result<Times, PipelineError> = read_times(&self.run.join(times_file));
         let times = match read {

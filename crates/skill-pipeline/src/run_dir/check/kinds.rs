@@ -4,9 +4,9 @@ use super::logs::{self, EVENTS_FILE};
 use super::{Checking, Fault, Recorded, Remedy};
 use crate::error::PipelineError;
 use crate::kind::RunKind;
-use crate::records::ConfigFile;
 use crate::records::bank::{BANK_DIR, ROUNDS_DIR};
 use crate::records::phases::{PHASE_TIMES_FILE, PHASES_FILE, Phase, PhaseRecord};
+use crate::records::{ConfigFile, rl, sft};
 use crate::run_dir::files::{FILES_FILE, RunPart};
 use crate::run_dir::path::round_path;
 use serde::Deserialize;
@@ -20,8 +20,16 @@ struct PhasesState {
 }
 
 impl Checking<'_> {
-    /// All files but the configuration.
-    pub(super) fn other(&mut self, kind: RunKind, config: Option<&ConfigFile>) -> Result<(), PipelineError> {
+    /// All files but the configuration, by the kind that it names, or else by the files.
+    pub(super) fn of_kind(&mut self, config: Option<&ConfigFile>) -> Result<(), PipelineError> {
+        let named = config.and_then(|config| RunKind::of_identity(&config.identity));
+        match named.unwrap_or_else(|| RunKind::by_files(self.run)) {
+            RunKind::Document => self.document(),
+            kind @ (RunKind::Bank | RunKind::Sft | RunKind::Rl | RunKind::Phases) => self.other(kind, config),
+        }
+    }
+
+    fn other(&mut self, kind: RunKind, config: Option<&ConfigFile>) -> Result<(), PipelineError> {
         self.remedy = match kind {
             RunKind::Document => Remedy::Rebuild,
             RunKind::Bank | RunKind::Sft | RunKind::Rl => Remedy::Resume,
@@ -66,11 +74,18 @@ impl Checking<'_> {
         let has_worked = match kind {
             RunKind::Document => false,
             RunKind::Bank => self.rounds(&recorded, is_finished, has_hashes),
-            RunKind::Sft | RunKind::Rl => {
-                let has_worked = self.checkpoint(kind, is_finished, &recorded)?;
-                if has_hashes && has_worked && kind == RunKind::Sft && !recorded.has(&RunPart::Data) {
+            RunKind::Sft => {
+                let files = (sft::CHECKPOINT_FILE, sft::TIMES_FILE);
+                let has_worked = self.checkpoint(files, is_finished, &recorded)?;
+                if has_hashes && has_worked && !recorded.has(&RunPart::Data) {
                     self.lacks_line("of the examples");
                 }
+                self.policy(is_finished)?;
+                has_worked
+            }
+            RunKind::Rl => {
+                let files = (rl::CHECKPOINT_FILE, rl::TIMES_FILE);
+                let has_worked = self.checkpoint(files, is_finished, &recorded)?;
                 self.policy(is_finished)?;
                 has_worked
             }

@@ -3,7 +3,7 @@
 use super::{MAX_CONSTRAINTS, MAX_NOTE_CHARS, NOTES_FILE, NoteKind, RunNote, StepNotes, read_notes};
 use crate::error::{NoteRefusal, PipelineError};
 use crate::event::Stage;
-use crate::kind::RunKind;
+use crate::kind::trains_bank;
 use crate::records::document::StepAction;
 use crate::run_dir::atomic::failed;
 use crate::run_dir::event_log::{cut_half_a_line, unix_millis};
@@ -86,7 +86,7 @@ pub enum Held {
 /// be read or written. Then nothing is written.
 pub fn add_note(run: &RunReader, asked: &NoteRequest) -> Result<RunNote, PipelineError> {
     let is_document = run.config().config.pointer("/train/mode").is_none_or(|mode| mode == "document");
-    if RunKind::Bank.is_at(run.path()) || !is_document {
+    if trains_bank(run.path()) || !is_document {
         return Err(NoteRefusal::NoDocument.into());
     }
     // What is refused leaves no file behind.
