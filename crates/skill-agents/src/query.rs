@@ -251,7 +251,7 @@ fn id(given: &str, query: &str) -> String {
         return given.to_owned();
     }
     let digest = Sha256::digest(query.as_bytes());
-    format!("q-{}", crate::skill::hex(digest.get(..4).unwrap_or_default()))
+    format!("q-{}", crate::skill::hex(digest.get(..4).expect("a SHA-256 has 32 bytes")))
 }
 
 /// How many of ten queries are held out.

@@ -106,8 +106,8 @@ fn distinct(notes: &[String]) -> Vec<String> {
 fn without_appendix(text: &str) -> String {
     let mut text = text.to_owned();
     while let Some(range) = first_superfluous(&text) {
-        let (before, after) = (text.get(..range.start), text.get(range.end..));
-        let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+        let (before, rest) = text.split_at(range.start);
+        let after = rest.get(range.len()..).expect("regions are on character boundaries");
         let is_line_end = |c: char| c == '\n' || c == '\r';
         let (above, below) = (before.trim_end_matches(is_line_end), after.trim_start_matches(is_line_end));
         let gap = [before.get(above.len()..), after.get(..after.len() - below.len())];

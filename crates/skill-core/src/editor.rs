@@ -208,7 +208,13 @@ impl Editor<'_> {
         }
         let before_region = self.draft.first_start_marker();
         let end = before_region.unwrap_or(self.draft.text().len());
-        let body = self.draft.text().get(..end).unwrap_or_default().trim_end_matches(is_python_space).len();
+        let body = self
+            .draft
+            .text()
+            .get(..end)
+            .expect("regions are on character boundaries")
+            .trim_end_matches(is_python_space)
+            .len();
         let line_end = self.draft.line_end();
         let blank_line = [line_end, line_end].concat();
         // An empty skill has nothing to keep a distance from.
@@ -231,7 +237,7 @@ impl Editor<'_> {
 
     /// Whether content is an item of a list and belongs to the one that ends here.
     fn joins_list(&self, at: usize, content: &str) -> bool {
-        let above = self.draft.text().get(..at).unwrap_or_default();
+        let above = self.draft.text().get(..at).expect("the body ends on a character boundary");
         let last = above.trim_end_matches(['\r', '\n']).rsplit('\n').next().unwrap_or_default();
         self.rules.tight_lists && is_list_item(last) && is_list_item(content)
     }
@@ -355,7 +361,8 @@ impl Editor<'_> {
 
     fn grows_past_the_limit(&mut self, range: &Range<usize>, replacement: &str) -> bool {
         let Some(limit) = self.rules.max_tokens else { return false };
-        let removed = quarter_tokens(self.draft.text().get(range.clone()).unwrap_or_default());
+        let removed =
+            quarter_tokens(self.draft.text().get(range.clone()).expect("places are on character boundaries"));
         let added = quarter_tokens(replacement);
         added >= removed && added > 0 && tokens_of(self.draft.quarters() + added - removed) > limit
     }

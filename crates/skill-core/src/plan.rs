@@ -120,7 +120,7 @@ pub struct Minibatches {
 /// seed they keep their order. A `minibatch_size` of 0 counts as 1.
 pub fn plan_minibatches(is_success: &[bool], minibatch_size: usize, batch_seed: Option<u64>) -> Minibatches {
     let (successes, failures): (Vec<usize>, Vec<usize>) =
-        (0..is_success.len()).partition(|item| is_success.get(*item).copied().unwrap_or_default());
+        (0..is_success.len()).partition(|item| *is_success.get(*item).expect("it is one of these"));
     let group = |items: Vec<usize>, seed: Option<u64>| -> Vec<Vec<usize>> {
         let items = match seed {
             Some(seed) => shuffled(items, seed),

@@ -87,7 +87,7 @@ impl PyRandom {
             next_generation(&mut self.state);
             self.used = 0;
         }
-        let word = self.state.get(self.used).copied().unwrap_or_default();
+        let word = *self.state.get(self.used).expect("it is below the number of words");
         self.used += 1;
         tempered(word)
     }
@@ -95,7 +95,7 @@ impl PyRandom {
 
 /// The 32 lowest bits.
 fn low_word(value: u64) -> u32 {
-    u32::try_from(value & u64::from(u32::MAX)).unwrap_or_default()
+    u32::try_from(value & u64::from(u32::MAX)).expect("they are 32 bits")
 }
 
 /// `init_genrand`: the state that a single word seeds.
@@ -132,7 +132,7 @@ fn seeded_state(key: &[u32]) -> [u32; N_WORDS] {
     for _ in 1..N_WORDS {
         let previous = state[place - 1];
         let mixed = state[place] ^ (previous ^ (previous >> 30)).wrapping_mul(1_566_083_941);
-        state[place] = mixed.wrapping_sub(u32::try_from(place).unwrap_or_default());
+        state[place] = mixed.wrapping_sub(u32::try_from(place).expect("it is below the number of words"));
         place += 1;
         if place == N_WORDS {
             state[0] = state[N_WORDS - 1];

@@ -194,10 +194,10 @@ fn join(original: &str, body: &str) -> String {
     let mut above = String::new();
     let mut below = String::new();
     for (range, is_front_matter) in merged_regions(original) {
-        let region = original.get(range.clone()).unwrap_or_default();
+        let region = original.get(range.clone()).expect("regions are on character boundaries");
         if is_front_matter {
             // With the line ends and blank lines between the front matter and the body.
-            let rest = original.get(range.end..).unwrap_or_default();
+            let rest = original.get(range.end..).expect("regions are on character boundaries");
             let gap = rest.get(..rest.len() - rest.trim_start_matches(['\n', '\r']).len());
             above = [region, gap.filter(|gap| !gap.is_empty()).unwrap_or("\n")].concat();
         } else {
@@ -237,14 +237,18 @@ fn body_of(rewritten: &str) -> Cow<'_, str> {
     let mut kept = String::new();
     let mut from = 0;
     for (range, _) in regions {
-        kept.push_str(rewritten.get(from..range.start).unwrap_or_default());
+        kept.push_str(rewritten.get(from..range.start).expect("merged regions do not overlap"));
         from = range.end;
     }
-    kept.push_str(rewritten.get(from..).unwrap_or_default());
+    kept.push_str(rewritten.get(from..).expect("regions are on character boundaries"));
     let mut body = without_markers(&kept).trim_start_matches(['\n', '\r']).to_owned();
     // What stood below front matter can look like front matter in its turn.
     while let Some(end) = front_matter_end(&body) {
-        body = body.get(end..).unwrap_or_default().trim_start_matches(['\n', '\r']).to_owned();
+        body = body
+            .get(end..)
+            .expect("front matter ends on a character boundary")
+            .trim_start_matches(['\n', '\r'])
+            .to_owned();
     }
     Cow::Owned(body)
 }

@@ -57,7 +57,8 @@ pub fn skill_rules(skill: &SkillDoc) -> Vec<SkillRule> {
         }
     }
     found.extend(open);
-    let text_of = |lines: &Range<usize>| texts.get(lines.clone()).unwrap_or_default().join("\n");
+    let text_of =
+        |lines: &Range<usize>| texts.get(lines.clone()).expect("rules are lines of the skill").join("\n");
     found.into_iter().map(|rule| SkillRule { text: text_of(&rule.lines), lines: rule.lines }).collect()
 }
 
@@ -70,7 +71,7 @@ pub fn without_rules(skill: &SkillDoc, rules: &[SkillRule], is_taken: impl Fn(us
     let kinds = line_kinds(text);
     let mut is_gone = vec![false; kinds.len()];
     for (_, rule) in rules.iter().enumerate().filter(|(rule_idx, _)| is_taken(*rule_idx)) {
-        is_gone.get_mut(rule.lines.clone()).unwrap_or_default().fill(true);
+        is_gone.get_mut(rule.lines.clone()).expect("the rules are those of this skill").fill(true);
     }
     for heading_idx in empty_headings(&kinds, &is_gone) {
         if let Some(place) = is_gone.get_mut(heading_idx) {

@@ -96,8 +96,10 @@ pub(crate) struct SavingBound {
 impl SavingBound {
     pub(crate) fn new(saving: TokenSaving, allowance: ExactSum, tokens: &[u64], order: &[usize]) -> Self {
         let kept = saving.kept();
-        let current: Vec<u64> =
-            order.iter().map(|draw_idx| tokens.get(*draw_idx).copied().unwrap_or_default()).collect();
+        let current: Vec<u64> = order
+            .iter()
+            .map(|draw_idx| *tokens.get(*draw_idx).expect("the order is that of these draws"))
+            .collect();
         let least_excess = current.iter().map(|tokens| least_excess(kept, *tokens)).sum();
         let n_countable = current.iter().filter(|tokens| **tokens > 0).count();
         Self { allowance, kept, current, least_excess, n_countable }

@@ -151,7 +151,7 @@ impl RatioSplit {
             SplitRatio::Shares(shares) => shares,
         };
         let mut sizes = split_counts(self.rule, rest.len(), &shares).into_iter();
-        let mut next_size = || sizes.next().unwrap_or_default();
+        let mut next_size = || sizes.next().expect("each share has its size");
         let mut second = rest.split_off(next_size().min(rest.len()));
         let third = second.split_off(next_size().min(second.len()));
         [rest, second, third]
@@ -197,7 +197,7 @@ impl RatioSplit {
         }
         let parts = dealt(&leaders, |leader| type_of(leader));
         let part_of =
-            leader_of.iter().map(|leader| parts.get(*leader).copied().unwrap_or_default()).collect();
+            leader_of.iter().map(|leader| *parts.get(*leader).expect("each leader was dealt")).collect();
         apart(rest, part_of)
     }
 }

@@ -165,7 +165,7 @@ pub fn parts_but(text: &str, is_asked_for: impl Fn(&str) -> bool) -> Parts<'_> {
     let mut at = 0;
     let mut is_open = false;
     for tag in &tags {
-        let before = text.get(at..tag.range.start).unwrap_or_default();
+        let before = text.get(at..tag.range.start).expect("tags are on character boundaries, in order");
         match (is_open, tag.opens) {
             // A thought may speak of the tag that it began with.
             (true, true) => continue,
@@ -180,7 +180,7 @@ pub fn parts_but(text: &str, is_asked_for: impl Fn(&str) -> bool) -> Parts<'_> {
         is_open = tag.opens;
         at = tag.range.end;
     }
-    let rest = text.get(at..).unwrap_or_default();
+    let rest = text.get(at..).expect("tags are on character boundaries, in order");
     if is_open {
         thought.push(rest);
     } else {
@@ -293,10 +293,13 @@ fn without_calls<'a>(text: &'a str, is_asked_for: &impl Fn(&str) -> bool) -> Cow
             let end = end.unwrap_or(text.len());
             let is_spoken_of = is_quoted(&text, &(start..inside))
                 || [&shielded.code, &shielded.objects].iter().any(|ranges| is_within(ranges, start));
-            kept.push_str(text.get(at..if is_spoken_of { end } else { start }).unwrap_or_default());
+            kept.push_str(
+                text.get(at..if is_spoken_of { end } else { start })
+                    .expect("tags are on character boundaries, in order"),
+            );
             at = end;
         }
-        kept.push_str(text.get(at..).unwrap_or_default());
+        kept.push_str(text.get(at..).expect("tags are on character boundaries, in order"));
         text = Cow::Owned(kept);
     }
     text
@@ -391,7 +394,7 @@ impl Shielded {
     /// True for a closing tag that ends its line or has an object or a fence right behind it, where an object or a list
     /// follows: what was written before it and never finished is a draft.
     fn ends_a_draft(&self, text: &str, tag: &Tag) -> bool {
-        let tail = text.get(tag.range.end..).unwrap_or_default();
+        let tail = text.get(tag.range.end..).expect("tags are on character boundaries, in order");
         let next = tail.trim_start_matches([' ', '\t', '\r']);
         let is_behind = next.starts_with(['\n', '{']) || next.starts_with("```");
         !tag.opens && is_behind && self.last_bracket >= Some(tag.range.end)
@@ -418,7 +421,7 @@ fn objects(text: &str) -> Vec<Range<usize>> {
     let mut at = 0;
     while let Some(step) = bytes.get(at..).and_then(|rest| memchr(b'{', rest)) {
         let start = at + step;
-        let inside = bytes.get(start + 1..).unwrap_or_default().trim_ascii_start();
+        let inside = bytes.get(start + 1..).expect("a brace was found there").trim_ascii_start();
         at = match inside.first() {
             Some(b'"') => {
                 let end = object_end(bytes, start);

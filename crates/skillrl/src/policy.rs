@@ -185,8 +185,9 @@ impl<'config> LocalTarget<'config> {
 pub(crate) fn base_named(policy: &Path) -> Result<Option<PathBuf>, Error> {
     let path = policy.join(skill_train::lora::CONFIG_FILE);
     let read = regular_file::read_to_string(&path);
-    let text = read.map_err(|source| Error::Read { what: "adapter", path, source })?;
-    let config: Value = serde_json::from_str(&text).unwrap_or_default();
+    let text = read.map_err(|source| Error::Read { what: "adapter", path: path.clone(), source })?;
+    let config: Value = serde_json::from_str(&text)
+        .map_err(|error| target_error(format!("{} is not JSON: {error}", path.display())))?;
     Ok(config.get("base_model_name_or_path").and_then(Value::as_str).map(PathBuf::from))
 }
 

@@ -151,7 +151,7 @@ impl PolicyWriter for ServerPolicy {
             tracing::warn!("the training server hands out no weights; they stay there under {training}");
         }
         let note = json!({"sampler": sampler, "training": training});
-        let note = serde_json::to_vec_pretty(&note).unwrap_or_default();
+        let note = serde_json::to_vec_pretty(&note).expect("the keys of a note are texts");
         Ok(files.into_iter().chain(texts_of_base(&self.base)).chain([(NOTE.to_owned(), note)]).collect())
     }
 }

@@ -28,8 +28,11 @@ pub fn json(data: &[u8]) {
         (Some(_), None) => panic!("a patch out of nothing"),
         (None, _) => assert!(!reply.notes.is_empty(), "no patch, and nobody says why"),
     }
-    // What is nothing but an object is that object.
-    if let Ok(whole @ Value::Object(_)) = serde_json::from_str::<Value>(&text) {
+    // What is nothing but an object is that object, but for backslashes that a model did not double.
+    let has_short_escape = ["\\b", "\\f", "\\n", "\\r", "\\t"].iter().any(|escape| text.contains(escape));
+    if let Ok(whole @ Value::Object(_)) = serde_json::from_str::<Value>(&text)
+        && !has_short_escape
+    {
         assert_eq!(found, Some(whole));
     }
 }

@@ -92,8 +92,8 @@ fn readings(anchor: &str) -> Vec<Reading> {
     let cut = DOTS.iter().filter_map(|dots| trimmed.find(dots).map(|at| (at, dots.len())));
     // The first dots; of those that start there the longest, as a bracket belongs to them.
     if let Some((at, length)) = cut.min_by_key(|(at, length)| (*at, usize::MAX - length)) {
-        let (head, tail) =
-            (trimmed.get(..at).unwrap_or_default(), trimmed.get(at + length..).unwrap_or_default());
+        let (head, tail) = trimmed.split_at(at);
+        let tail = tail.get(length..).expect("the dots are there");
         let head = FoldedText::new(head.trim_end().trim_end_matches([',', ';', ':']));
         let tail = Some(FoldedText::new(tail)).filter(|tail| n_words(tail, tail.tokens().len()) > 0);
         readings.push(Reading { tail: Some(tail.unwrap_or_default()), head });
@@ -107,7 +107,7 @@ fn without_quotes(text: &str) -> Option<&str> {
 }
 
 fn n_words(text: &FoldedText, end: usize) -> usize {
-    let tokens = text.tokens().get(..end).unwrap_or_default();
+    let tokens = text.tokens().get(..end).expect("the end is one of these tokens");
     tokens.iter().filter(|token| token.kind == TokenKind::Word).count()
 }
 
@@ -270,7 +270,8 @@ impl Place {
             Use::Replace(content) => self.is_marked || starts_with_marker(content),
         };
         if first_token.is_first && wants_marker {
-            let mut markers = tokens.get(..first).unwrap_or_default().iter().rev();
+            let mut markers =
+                tokens.get(..first).expect("the first token of the place is one of the skill's").iter().rev();
             // A quotation's sign stays: it belongs to the lines around as well.
             while let Some(marker) = markers.next().filter(|token| {
                 token.kind == TokenKind::Marker
@@ -325,16 +326,16 @@ impl Place {
 
     /// Where the block ends in which the place ends: below it is where a new item goes.
     pub(super) fn block_end(&self, skill: &FoldedText) -> usize {
-        let last = skill.tokens().get(self.tokens.1);
-        let block = last.and_then(|last| skill.blocks().get(last.block));
-        block.map(|block| block.range.end).or(last.map(|last| last.range.end)).unwrap_or_default()
+        let last =
+            skill.tokens().get(self.tokens.1).expect("the last token of the place is one of the skill's");
+        skill.blocks().get(last.block).map_or(last.range.end, |block| block.range.end)
     }
 }
 
 /// The end of a line's last token, where that is the token at hand or the only one behind it.
 fn line_content_end(text: &str, end: usize, tokens: &[Token], last: usize) -> usize {
     let mut end = end;
-    for token in tokens.get(last + 1..).unwrap_or_default().iter().take(4) {
+    for token in tokens.get(last + 1..).expect("the last token is one of these").iter().take(4) {
         let between = text.get(end..token.range.start).unwrap_or("\n");
         if between.contains('\n') || !token.is_nearly_last || token.kind == TokenKind::Barrier {
             break;
@@ -346,9 +347,9 @@ fn line_content_end(text: &str, end: usize, tokens: &[Token], last: usize) -> us
 
 /// The lines of a range with their line end, if nothing else is in them; the range itself otherwise.
 fn whole_lines(text: &str, range: Range<usize>) -> Range<usize> {
-    let before = text.get(..range.start).unwrap_or_default();
+    let before = text.get(..range.start).expect("places are on character boundaries");
     let start = before.rfind('\n').map_or(0, |line_end| line_end + 1);
-    let after = text.get(range.end..).unwrap_or_default();
+    let after = text.get(range.end..).expect("places are on character boundaries");
     let end = after.find('\n').map_or(text.len(), |line_end| range.end + line_end + 1);
     let is_blank = |range: Range<usize>| text.get(range).is_some_and(|text| text.trim().is_empty());
     if is_blank(start..range.start) && is_blank(range.end..end) { start..end } else { range }

@@ -162,7 +162,7 @@ impl Draft {
     /// The start of the line below the one that the byte `from` is in, but never inside a protected region: where the
     /// line runs into one, the place is in front of that.
     pub(super) fn below_line_of(&self, from: usize) -> usize {
-        let rest = self.text.as_bytes().get(from..).unwrap_or_default();
+        let rest = self.text.as_bytes().get(from..).expect("places are in the text");
         let at = memchr(b'\n', rest).map_or(self.text.len(), |line_end| from + line_end + 1);
         let first = self.protected.partition_point(|protected| protected.end <= at);
         self.protected
@@ -182,7 +182,7 @@ impl Draft {
         range: Range<usize>,
         replacement: &str,
     ) -> Result<(), RegionsWouldChange> {
-        let removed = self.text.get(range.clone()).unwrap_or_default().to_owned();
+        let removed = self.text.get(range.clone()).expect("ranges are on character boundaries").to_owned();
         let replaced = range.start..range.start + replacement.len();
         // A marker that arises has a byte of the change in it, or bytes of both sides.
         let window = range.start.saturating_sub(MAX_MARKER_LEN);

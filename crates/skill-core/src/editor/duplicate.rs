@@ -76,7 +76,7 @@ fn is_title(text: &FoldedText, heading: &Block) -> bool {
 }
 
 fn has_words(text: &FoldedText, block: &Block) -> bool {
-    let tokens = text.tokens().get(block.tokens.clone()).unwrap_or_default();
+    let tokens = text.tokens().get(block.tokens.clone()).expect("the tokens of a block are the text's");
     tokens.iter().any(|token| token.kind == TokenKind::Word)
 }
 
@@ -114,7 +114,9 @@ fn could_be_said(text: &str, content: &str) -> bool {
     let mut n_seen = 0;
     for found in memmem::find_iter(bytes, seed) {
         n_seen += 1;
-        if n_seen > MAX_SEEDS || follows(bytes.get(found..).unwrap_or_default(), rest.as_bytes()) {
+        if n_seen > MAX_SEEDS
+            || follows(bytes.get(found..).expect("the seed was found there"), rest.as_bytes())
+        {
             return true;
         }
     }

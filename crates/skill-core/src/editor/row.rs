@@ -137,7 +137,7 @@ pub struct FoldedAnchor {
 
 impl FoldedAnchor {
     pub(super) fn new(text: &str, range: &Range<usize>) -> Self {
-        let text = preview(text.get(range.clone()).unwrap_or_default());
+        let text = preview(text.get(range.clone()).expect("anchors are on character boundaries"));
         Self { start: range.start, end: range.end, text }
     }
 }

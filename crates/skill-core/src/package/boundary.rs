@@ -37,7 +37,7 @@ pub(super) struct Parts<'a> {
 impl<'a> Parts<'a> {
     pub(super) fn of(text: &'a str) -> Self {
         let found = boundaries(text);
-        let main = text.get(..found.first().map_or(text.len(), |first| first.at)).unwrap_or_default();
+        let main = text.split_at(found.first().map_or(text.len(), |first| first.at)).0;
         let ends = found.iter().skip(1).map(|next| next.at).chain([text.len()]);
         let files = found
             .iter()
@@ -45,7 +45,8 @@ impl<'a> Parts<'a> {
             .map(|(boundary, end)| {
                 (
                     boundary.says.clone(),
-                    text.get(boundary.content..end.max(boundary.content)).unwrap_or_default(),
+                    text.get(boundary.content..end.max(boundary.content))
+                        .expect("boundaries are whole lines"),
                 )
             })
             .collect();

@@ -172,7 +172,7 @@ pub fn with_fields(main: &str, name: Option<&str>, description: Option<&str>) ->
             .collect();
         return [&["---", line_end].concat(), fields.concat().as_str(), "---", line_end, main].concat();
     };
-    let (head, rest) = (main.get(..end).unwrap_or_default(), main.get(end..).unwrap_or_default());
+    let (head, rest) = main.split_at(end);
     let mut lines: Vec<String> = head.split_inclusive('\n').map(str::to_owned).collect();
     for (field, value) in [("description", description), ("name", name)] {
         if let Some(value) = value {
@@ -189,7 +189,7 @@ pub fn with_fields(main: &str, name: Option<&str>, description: Option<&str>) ->
 pub fn with_field(main: &str, field: &str, value: &str) -> String {
     let line_end = if main.contains("\r\n") { "\r\n" } else { "\n" };
     let Some(end) = front_matter_end(main) else { return main.to_owned() };
-    let (head, rest) = (main.get(..end).unwrap_or_default(), main.get(end..).unwrap_or_default());
+    let (head, rest) = main.split_at(end);
     let mut lines: Vec<String> = head.split_inclusive('\n').map(str::to_owned).collect();
     let last = lines.iter().rposition(|line| line.trim_end() == "---").unwrap_or(lines.len());
     set_field(&mut lines, field, value, line_end, last);
@@ -223,7 +223,7 @@ pub fn name_of(text: &str) -> String {
 fn read_fields(main: &str) -> Result<Option<Map<String, Value>>, FrontMatterFault> {
     const ADVICE: &str = "fix the YAML; a text with `: ` or `#` in it needs quotes";
     let Some(end) = front_matter_end(main) else { return Ok(None) };
-    let head = main.get(..end).unwrap_or_default();
+    let head = main.split_at(end).0;
     let yaml =
         head.split_once('\n').map(|(_, rest)| rest).unwrap_or_default().trim_end().trim_end_matches('-');
     if yaml.trim().is_empty() {
@@ -422,7 +422,7 @@ fn is_field(line: &str, field: &str) -> bool {
 
 /// The line of a field in `SKILL.md`, from 1; that of the opening line where it is not found.
 fn line_of_field(main: &str, field: &str) -> usize {
-    let head = main.get(..front_matter_end(main).unwrap_or_default()).unwrap_or_default();
+    let head = main.split_at(front_matter_end(main).unwrap_or_default()).0;
     head.lines().zip(1..).find(|(line, _)| is_field(line, field)).map_or(1, |(_, number)| number)
 }
 

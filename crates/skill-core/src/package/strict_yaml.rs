@@ -17,7 +17,7 @@ enum Within {
 
 /// Looks at how the front matter of a `SKILL.md` is written.
 pub(super) fn check_style(main: &str) -> Vec<FrontMatterFault> {
-    let head = main.get(..front_matter_end(main).unwrap_or_default()).unwrap_or_default();
+    let head = main.split_at(front_matter_end(main).unwrap_or_default()).0;
     let lines: Vec<&str> = head.lines().collect();
     let n_inner = lines.len().saturating_sub(1);
     let mut faults = Vec::new();

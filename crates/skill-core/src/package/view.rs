@@ -125,7 +125,7 @@ pub fn edit_main(skill: &SkillDoc, change: impl FnOnce(&SkillDoc) -> SkillDoc) -
 /// What is below the front matter, without the rest of its line and blank lines; all of a text without any.
 pub(super) fn below_front_matter(main: &str) -> &str {
     let Some(end) = front_matter_end(main) else { return main };
-    main.get(end..).unwrap_or_default().trim_start()
+    main.split_at(end).1.trim_start()
 }
 
 fn references<'p>(parts: &'p Parts<'_>) -> impl Iterator<Item = (&'p str, &'p str)> {

@@ -51,8 +51,9 @@ pub fn replace_slow_update(skill: &SkillDoc, guidance: &str) -> SkillDoc {
     block.push_str(SLOW_UPDATE_END);
     let written = SkillDoc::new(match place {
         Some(range) => {
-            let (before, after) = (text.get(..range.start), text.get(range.end..));
-            [before.unwrap_or_default(), &block, after.unwrap_or_default()].concat()
+            let (before, rest) = text.split_at(range.start);
+            let after = rest.get(range.len()..).expect("regions are on character boundaries");
+            [before, &block, after].concat()
         }
         None => appended(&text, &block, line_end),
     });
@@ -85,10 +86,12 @@ fn with_one_region(text: &str) -> (String, Option<Range<usize>>) {
         let mut shorter = String::with_capacity(text.len());
         let mut from = 0;
         for range in superfluous {
-            shorter.push_str(text.get(from..range.start).unwrap_or_default());
+            shorter.push_str(
+                text.get(from..range.start.max(from)).expect("regions are on character boundaries"),
+            );
             from = range.end.max(from);
         }
-        shorter.push_str(text.get(from..).unwrap_or_default());
+        shorter.push_str(text.get(from..).expect("regions are on character boundaries"));
         text = shorter;
     }
 }
@@ -96,7 +99,7 @@ fn with_one_region(text: &str) -> (String, Option<Range<usize>>) {
 /// The region that stays, and what has to go, in order.
 fn regions_and_rest(text: &str) -> (Option<Range<usize>>, Vec<Range<usize>>) {
     let is_clean = |range: &Range<usize>| {
-        let inner = text.get(range.clone()).unwrap_or_default();
+        let inner = text.get(range.clone()).expect("regions are on character boundaries");
         !inner.contains(APPENDIX_START) && !inner.contains(APPENDIX_END)
     };
     let regions = protected_regions(text).into_iter().filter(|region| region.kind == RegionKind::SlowUpdate);

@@ -322,7 +322,7 @@ impl KnownTasks {
 
     /// Up to four of these, in their order; some of them are played again before.
     fn choose(&self, eligible: Vec<usize>, group: &mut Group) -> Pick {
-        let chosen = eligible.get(..GROUP.min(eligible.len())).unwrap_or_default();
+        let chosen = eligible.get(..GROUP.min(eligible.len())).expect("no more than there are");
         let again: Vec<usize> =
             chosen.iter().copied().filter(|task| self.is_doubtful(*task, &group.replayed)).collect();
         group.replayed.extend(&again);

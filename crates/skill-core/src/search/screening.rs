@@ -67,7 +67,7 @@ impl Screening {
         if self.verdict() != Verdict::Open {
             return &[];
         }
-        let left = self.queue.get(self.n_played..).unwrap_or_default();
+        let left = self.queue.get(self.n_played..).expect("no more are played than are queued");
         let (mut highest, mut lowest, mut n) = (self.odds, self.odds, 0);
         for task in left {
             n += 1;
@@ -78,7 +78,7 @@ impl Screening {
                 break;
             }
         }
-        left.get(..n).unwrap_or_default()
+        left.get(..n).expect("they were counted in what is left")
     }
 
     /// Takes the outcome of the next play.

@@ -51,9 +51,9 @@ pub fn difference_interval(paired: &Paired, level: f64) -> [f64; 2] {
 /// assert!((low - 0.0077).abs() < 5e-4 && (high - 0.1366).abs() < 5e-4);
 /// ```
 pub fn shares_interval(successes: [usize; 2], n: [usize; 2], level: f64) -> [f64; 2] {
-    let [before, after] = [0, 1].map(|at| {
-        let n = n.get(at).copied().unwrap_or_default() as f64 + 2.0;
-        let share = (successes.get(at).copied().unwrap_or_default() as f64 + 1.0) / n;
+    let [before, after] = [(successes[0], n[0]), (successes[1], n[1])].map(|(successes, n)| {
+        let n = n as f64 + 2.0;
+        let share = (successes as f64 + 1.0) / n;
         (share, share * (1.0 - share) / n)
     });
     let half_width = upper_quantile((1.0 - level) / 2.0) * (before.1 + after.1).sqrt();

@@ -187,7 +187,7 @@ impl Inner {
     pub(super) fn seed(&self, item: &ItemId) -> u64 {
         let digest = hex_sha256(format!("{}\u{0}{item}", self.config.seed).as_bytes());
         let digits: String = digest.chars().take(SEED_DIGITS).collect();
-        u64::from_str_radix(&digits, 16).unwrap_or_default()
+        u64::from_str_radix(&digits, 16).expect("hexadecimal digits that fit")
     }
 
     pub(super) fn deadline(&self, deadline: f64) -> Duration {

@@ -165,7 +165,7 @@ pub fn shuffled_choices(choices: &[Choice], correct: usize, seed: u64, id: &str)
     let digest = skill_core::canonical::hex_sha256(format!("{seed}:{id}").as_bytes());
     let head: String = digest.chars().take(16).collect();
     let mut order: Vec<usize> = (0..choices.len()).collect();
-    PyRandom::new(u64::from_str_radix(&head, 16).unwrap_or_default()).shuffle(&mut order);
+    PyRandom::new(u64::from_str_radix(&head, 16).expect("16 hexadecimal digits")).shuffle(&mut order);
     let shuffled = order
         .iter()
         .filter_map(|from| choices.get(*from))

@@ -161,7 +161,8 @@ impl Shop {
     fn random_products(&self, (goal, n_before): (usize, u64)) -> Vec<usize> {
         let key = format!("{}/{goal}/{n_before}", self.settings.seed);
         let hash = skill_core::canonical::hex_sha256(key.as_bytes());
-        let seed = hash.get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or_default();
+        let digits = hash.get(..16).expect("a SHA-256 has 64 digits");
+        let seed = u64::from_str_radix(digits, 16).expect("the digits are hexadecimal");
         let mut random = PyRandom::new(seed);
         let mut places: Vec<usize> = (0..self.catalogue.len()).collect();
         let n_wanted = places.len().min(N_RANDOM);

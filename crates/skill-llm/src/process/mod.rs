@@ -230,12 +230,12 @@ async fn head(
         if n_read == 0 {
             return Ok(false);
         }
-        kept.extend_from_slice(buffer.get(..n_read).unwrap_or_default());
+        kept.extend_from_slice(buffer.get(..n_read).expect("no more is read than the buffer holds"));
         if kept.len() > max_bytes {
             kept.truncate(max_bytes);
             return Ok(true);
         }
-        if is_enough(buffer.get(..n_read).unwrap_or_default()) {
+        if is_enough(buffer.get(..n_read).expect("no more is read than the buffer holds")) {
             return Ok(true);
         }
     }
@@ -254,7 +254,7 @@ async fn tail(
         if n_read == 0 {
             return Ok(());
         }
-        kept.extend_from_slice(buffer.get(..n_read).unwrap_or_default());
+        kept.extend_from_slice(buffer.get(..n_read).expect("no more is read than the buffer holds"));
         let n_over = kept.len().saturating_sub(max_bytes);
         kept.drain(..n_over);
     }

@@ -193,14 +193,14 @@ fn scrubbed(matcher: &AhoCorasick, text: &[u8]) -> Option<Vec<u8>> {
             }
             end += SESSION_TOKEN_DIGITS;
         }
-        clean.extend_from_slice(text.get(n_copied..found.start()).unwrap_or_default());
+        clean.extend_from_slice(text.get(n_copied..found.start()).expect("matches do not overlap"));
         clean.extend_from_slice(SCRUBBED.as_bytes());
         n_copied = end;
     }
     if n_copied == 0 {
         return None;
     }
-    clean.extend_from_slice(text.get(n_copied..).unwrap_or_default());
+    clean.extend_from_slice(text.get(n_copied..).expect("matches end in the text"));
     Some(clean)
 }
 

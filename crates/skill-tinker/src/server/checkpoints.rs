@@ -106,7 +106,7 @@ impl Checkpoints {
 
     pub(super) fn note(&self, address: &Address, kind: Kind, saved: &Saved) -> Result<(), TrainError> {
         let path = self.file(address, kind);
-        let bytes = serde_json::to_vec_pretty(saved).unwrap_or_default();
+        let bytes = serde_json::to_vec_pretty(saved).expect("the keys of records are texts");
         let folder = path.parent().map_or_else(|| self.directory.clone(), Path::to_path_buf);
         let beside = path.with_extension("new");
         std::fs::create_dir_all(folder)

@@ -14,8 +14,7 @@ impl Config {
     /// The configuration with all defaults filled in, section by section; paths stand as they were asked for,
     /// and there are no secrets.
     pub fn to_json(&self) -> Value {
-        // Only maps with keys that are not texts fail to become JSON; there are none.
-        serde_json::to_value(self).unwrap_or_default()
+        serde_json::to_value(self).expect("the keys of a configuration are texts")
     }
 
     /// The configuration without what changes only speed and cost, for the files of a run: two runs that come to

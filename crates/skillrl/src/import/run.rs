@@ -108,15 +108,14 @@ impl Reader<'_> {
     }
 
     pub(super) fn write(&mut self, path: &str, value: &impl serde::Serialize) {
-        // Our own types can always be written.
-        let mut bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
+        let mut bytes = serde_json::to_vec_pretty(value).expect("the keys of records are texts");
         bytes.push(b'\n');
         self.outcome.files.push((path.to_owned(), bytes));
     }
 
     /// As [`write`](Self::write), with the checksum that state and configuration carry.
     fn write_sealed(&mut self, path: &str, value: &impl serde::Serialize) {
-        let bytes = seal::sealed_json_bytes(Path::new(path), value).unwrap_or_default();
+        let bytes = seal::sealed_json_bytes(Path::new(path), value).expect("the keys of records are texts");
         self.outcome.files.push((path.to_owned(), bytes));
     }
 

@@ -84,8 +84,10 @@ impl Setup {
         };
         let target = facts(engine.model(ModelRole::Target)?.as_ref());
         let judge = engine.judge()?.map(|judge| facts(judge.as_ref()));
-        let config = serde_json::to_value(&loaded.config).unwrap_or_default();
-        let env = canonical_json(&serde_json::to_value(&loaded.config.env).unwrap_or_default());
+        let config = loaded.config.to_json();
+        let env = canonical_json(
+            &serde_json::to_value(&loaded.config.env).expect("the keys of a configuration are texts"),
+        );
         let programs = programs::of(loaded);
         let description = SetupDescription { format: FORMAT, config, trees, programs, target, judge, env };
         Ok(Self { description, pieces })

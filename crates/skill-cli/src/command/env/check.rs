@@ -124,7 +124,7 @@ pub(crate) fn check(args: &EnvCheckArgs) -> crate::Result {
         let mut prompts = Prompts::new();
         for other in Split::ALL.into_iter().flat_map(|split| env.items(split)) {
             if let Some(request) = asked(env.as_ref(), other, &skill).await {
-                let messages = serde_json::to_vec(&request.messages).unwrap_or_default();
+                let messages = serde_json::to_vec(&request.messages).expect("the keys of messages are texts");
                 prompts.insert(other.id.clone(), hex_sha256(&messages));
             }
         }

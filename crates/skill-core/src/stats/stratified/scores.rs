@@ -87,7 +87,7 @@ impl ScoreGroup {
             let (new, old) = if n_new <= n_old { (chosen, total - chosen) } else { (total - chosen, chosen) };
             new / n_new as f64 - old / n_old as f64
         };
-        sums.pop().unwrap_or_default().into_iter().map(difference).collect()
+        sums.pop().expect("there are sums of each number of scores").into_iter().map(difference).collect()
     }
 }
 
@@ -171,13 +171,17 @@ impl Ways {
         match self {
             Self::Listed(differences) => {
                 let way = random.randbelow(differences.len() as u64);
-                usize::try_from(way).ok().and_then(|way| differences.get(way)).copied().unwrap_or_default()
+                *usize::try_from(way)
+                    .ok()
+                    .and_then(|way| differences.get(way))
+                    .expect("it is below their number")
             }
             Self::Sampled { all, n_new } => {
                 let mut shuffled = all.clone();
                 random.shuffle(&mut shuffled);
                 let (new, old) = shuffled.split_at(*n_new);
-                mean(new.iter()).unwrap_or_default() - mean(old.iter()).unwrap_or_default()
+                let mean_of = |half: &[f64]| mean(half.iter()).expect("an informative group has both halves");
+                mean_of(new) - mean_of(old)
             }
         }
     }

@@ -117,7 +117,10 @@ fn generate_within(
     let mut last = None;
     for attempt in 0..MAX_ATTEMPTS {
         let digits = SkillHash::of(&format!("alfworld/{seed}/{key}/{task}/{attempt}"));
-        let mut random = PyRandom::new(u64::from_str_radix(digits.as_str(), 16).unwrap_or_default());
+        let mut random = PyRandom::new(
+            u64::from_str_radix(digits.as_str(), 16)
+                .expect("the hash of a skill has up to 16 hexadecimal digits"),
+        );
         let Some(sketch) = Sketch::draw(&mut random, task, limits) else { continue };
         let problem = sketch.room.problem(&mut random, &goal(task, sketch.object, sketch.place, LAMP));
         let (object, place) = (sketch.object.to_lowercase(), sketch.place.to_lowercase());
