@@ -48,6 +48,14 @@ impl Caps {
         }
     }
 
+    /// Refuses what is not an amount of money.
+    pub(crate) fn check_money(self) -> Result<(), ToolError> {
+        if self.money.is_some_and(|money| !money.is_finite() || money <= 0.0) {
+            return Err(ToolError::new("max_money is not an amount of money", "pass a number above 0"));
+        }
+        Ok(())
+    }
+
     /// Refuses what nobody has bounded.
     pub(crate) fn check(self) -> Result<(), ToolError> {
         if self.calls.is_some() || self.money.is_some() {

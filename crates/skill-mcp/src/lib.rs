@@ -17,8 +17,9 @@
 //! # What it does and what it does not
 //!
 //! It reads run directories and configurations below two directories, and nothing else that a client names. It writes
-//! one file into a run, the request to stop, and starts one program, `skillrl train`, which lives on when the server
-//! ends. A run is started under a cap in money or calls, or not at all, and what a client asks can only lower a cap.
+//! one file into a run, the request to stop, and starts one program, `skillrl train` or `skillrl eval`, which lives on
+//! when the server ends. It is started under a cap in money or calls, or not at all, and what a client asks can only lower
+//! a cap.
 //!
 //! The client is an agent: what models and data say is in fields whose names begin with `untrusted_`, every answer
 //! has a limit and says what it leaves out, and every error says what to do.
@@ -31,6 +32,7 @@
 mod answer;
 mod caps;
 mod error;
+mod measuring;
 mod places;
 mod room;
 mod server;

@@ -38,14 +38,19 @@ impl Configs {
 
     /// The file of a configuration. What is outside and what is not there are not told apart.
     pub(crate) fn find(&self, name: &str) -> Result<PathBuf, ToolError> {
-        let path = self.root.join(name).canonicalize().ok();
-        let path = path.filter(|path| path.starts_with(&self.root) && path.is_file());
+        let path = self.below(name).filter(|path| path.is_file());
         path.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).ok_or_else(|| {
             ToolError::new(
                 format!("configuration `{name}` not found below {}", self.root.display()),
                 "call list_configurations for those that there are; a path is relative to that directory",
             )
         })
+    }
+
+    /// What is there of this name, below the directory.
+    pub(crate) fn below(&self, name: &str) -> Option<PathBuf> {
+        let path = self.root.join(name).canonicalize().ok()?;
+        (path.starts_with(&self.root) && path != self.root).then_some(path)
     }
 
     /// Reads a configuration with overrides of the keys that a client may change.

@@ -3,8 +3,10 @@
 use crate::McpOptions;
 use crate::caps::Caps;
 use crate::error::ToolError;
+use crate::measuring::Measuring;
 use crate::places::{self, Configs};
 use skill_report::watch::{Found, Listing, Row, Runs, Watches};
+use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +19,8 @@ pub(crate) struct Shared {
     pub(crate) options: McpOptions,
     /// Held while a run is started, so that two calls do not start one twice.
     pub(crate) starting: Mutex<()>,
+    /// Measurements that were started here, by name.
+    pub(crate) measurements: Mutex<HashMap<String, Arc<Mutex<Measuring>>>>,
     /// Held while a run is read in depth.
     pub(crate) reading: Arc<Mutex<()>>,
     /// Ends the looking at runs.

@@ -43,11 +43,7 @@ pub(crate) struct Begun {
 impl Training<'_> {
     /// Starts the process, and waits until it has taken up the run or has ended.
     pub(crate) async fn begin(self) -> Result<Begun, ToolError> {
-        let of_system = |error: io::Error| {
-            let hint =
-                "tell the person whom you work for: the server cannot start processes or write files there";
-            ToolError::new(format!("the run could not be started: {error}"), hint)
-        };
+        let of_system = |error: io::Error| of_system("run", &error);
         let (log, file) = open_log(self.run_dir).map_err(of_system)?;
         let n_before = file.metadata().map_err(of_system)?.len();
         let mut child = self.spawn(file).map_err(of_system)?;
@@ -57,7 +53,7 @@ impl Training<'_> {
             if let Some(status) = child.try_wait().map_err(of_system)? {
                 return match status.success() {
                     true => Ok(Begun { pid: None, log }),
-                    false => Err(failed(status, &log, n_before)),
+                    false => Err(failed("run", status, &log, n_before)),
                 };
             }
             // It says so itself, after it has read its data and found the run to be its own.
@@ -80,25 +76,38 @@ impl Training<'_> {
 
     fn spawn(&self, log: File) -> io::Result<Child> {
         let mut args: Vec<OsString> = vec!["train".into(), self.config.into()];
-        for entry in &self.overrides {
-            args.extend(["--set".into(), entry.into()]);
-        }
+        args.extend(settings(&self.overrides));
         let errors = log.try_clone()?;
-        let mut command = Command::new(self.program);
-        command.args(args).stdin(Stdio::null()).stdout(log).stderr(errors).kill_on_drop(false);
-        // What ends the server, such as Ctrl-C in its terminal or a client that ends what it started, goes to its group.
-        #[cfg(unix)]
-        command.process_group(0);
-        command.spawn()
+        spawn(self.program, &args, log, errors)
     }
 }
 
-/// The log beside the run: the directory of the run holds what the run writes and nothing else.
-fn open_log(run_dir: &Path) -> io::Result<(PathBuf, File)> {
-    let name = run_dir.file_name().ok_or_else(|| io::Error::other("the run has no directory of its own"))?;
+/// Settings as arguments of the program.
+pub(crate) fn settings(overrides: &[String]) -> impl Iterator<Item = OsString> {
+    overrides.iter().flat_map(|entry| [OsString::from("--set"), OsString::from(entry)])
+}
+
+/// Starts the program in a group of its own.
+pub(crate) fn spawn(program: &Path, args: &[OsString], out: File, errors: File) -> io::Result<Child> {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stdout(out).stderr(errors).kill_on_drop(false);
+    // What ends the server, such as Ctrl-C in its terminal or a client that ends what it started, goes to its group.
+    #[cfg(unix)]
+    command.process_group(0);
+    command.spawn()
+}
+
+/// The log beside a directory: the directory itself holds what the program writes there and nothing else.
+pub(crate) fn open_log(dir: &Path) -> io::Result<(PathBuf, File)> {
+    open_beside(dir, LOG_ENDING)
+}
+
+/// A file beside a directory, to add to.
+pub(crate) fn open_beside(dir: &Path, ending: &str) -> io::Result<(PathBuf, File)> {
+    let name = dir.file_name().ok_or_else(|| io::Error::other("the run has no directory of its own"))?;
     let mut name = name.to_owned();
-    name.push(LOG_ENDING);
-    let path = run_dir.with_file_name(name);
+    name.push(ending);
+    let path = dir.with_file_name(name);
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;
     }
@@ -110,7 +119,13 @@ fn open_log(run_dir: &Path) -> io::Result<(PathBuf, File)> {
     Ok((path, file))
 }
 
-fn failed(status: ExitStatus, log: &Path, from: u64) -> ToolError {
+/// What the system refuses, as an agent can pass it on.
+pub(crate) fn of_system(what: &str, error: &io::Error) -> ToolError {
+    let hint = "tell the person whom you work for: the server cannot start processes or write files there";
+    ToolError::new(format!("the {what} could not be started: {error}"), hint)
+}
+
+pub(crate) fn failed(what: &str, status: ExitStatus, log: &Path, from: u64) -> ToolError {
     let said = tail(log, from).unwrap_or_default();
     let hint = "fix the problem that the program reports below, or tell the person whom you work for; nothing is lost, \
                 and the same call resumes the run";
@@ -119,11 +134,11 @@ fn failed(status: ExitStatus, log: &Path, from: u64) -> ToolError {
             "a cap is reached: agree on a higher one with the person whom you work for, and pass it"
         }
         Some(OTHER_RUN) => {
-            "this run was begun with other settings: leave out `set`, or take another run directory"
+            "it was begun with other settings: leave out `set`, or take another run directory or name"
         }
         _ => hint,
     };
-    let message = format!("the run ended as soon as it was started ({status}); its log is {}", log.display());
+    let message = format!("the {what} ended ({status}); its log is {}", log.display());
     ToolError::new(message, hint).with_untrusted(said)
 }
 

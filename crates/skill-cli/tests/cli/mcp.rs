@@ -139,6 +139,34 @@ mod served {
         client.leave();
     }
 
+    #[test]
+    fn a_skill_is_measured_as_the_command_measures_it() {
+        let context = TestContext::with_demo();
+        let mut client = Client::start(&context, &["--max-calls", "1000"]);
+        let asked = |name: &str, skill: &str| json!({"name": name, "config": "demo/skillrl.toml", "skill": skill, "split": "test", "wait_s": 60});
+        let first = client.call("measure", asked("first", "demo/initial_skill.md"));
+        context
+            .write("better.md", &context.read("demo/initial_skill.md").replacen('\n', "\n\nBe brief.\n", 1));
+        let mut second = asked("second", "better.md");
+        second["against"] = "first".into();
+        let second = client.call("measure", second);
+        let args =
+            ["eval", "demo/skillrl.toml", "--skill", "demo/initial_skill.md", "--split", "test", "--json"];
+        let outcome = context.run(&args);
+        outcome.assert_code(code::SUCCESS);
+        let printed: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        let of = |value: &Value, names: [&str; 3]| names.map(|name| value[name].clone());
+        assert_eq!(of(&first["score"], ["hard", "soft", "n_items"]), of(&printed, ["hard", "soft", "n"]));
+        assert_eq!(second["difference"]["n_items"], first["score"]["n_items"]);
+        // The same name is not taken for another skill.
+        let answer =
+            client.ask("tools/call", json!({"name": "measure", "arguments": asked("first", "better.md")}));
+        assert_eq!(answer["isError"], true, "{answer}");
+        // What is there is not paid for again.
+        assert_eq!(client.call("measure", asked("first", "demo/initial_skill.md"))["score"], first["score"]);
+        client.leave();
+    }
+
     /// A gate that calls of models wait at.
     #[derive(Default)]
     struct Gate {

@@ -5,6 +5,7 @@ mod configurations;
 mod estimate;
 mod follow;
 mod list;
+mod measure;
 mod read;
 mod skill;
 mod start;
@@ -33,6 +34,7 @@ skill_core::named_enum! {
         ListConfigurations = "list_configurations",
         EstimateRun = "estimate_run",
         StartRun = "start_run",
+        Measure = "measure",
         ListRuns = "list_runs",
         CompareRuns = "compare_runs",
         ReadRun = "read_run",
@@ -64,6 +66,7 @@ impl Kind {
             Self::ListConfigurations => "Configurations that can be trained",
             Self::EstimateRun => "Estimate of calls, tokens and cost",
             Self::StartRun => "Start or resume the run of a configuration",
+            Self::Measure => "Score of a skill or a bank on one split",
             Self::ListRuns => "List of runs",
             Self::CompareRuns => "Comparison of runs",
             Self::ReadRun => "Results of a run",
@@ -76,7 +79,7 @@ impl Kind {
 
     pub(crate) fn effect(self) -> Effect {
         match self {
-            Self::StartRun => Effect::Spends,
+            Self::StartRun | Self::Measure => Effect::Spends,
             Self::StopRun => Effect::Changes,
             Self::ListConfigurations
             | Self::EstimateRun
@@ -110,6 +113,7 @@ pub(crate) fn describe(kind: Kind) -> Result<Tool, String> {
         }
         Kind::EstimateRun => tool::<estimate::Input, estimate::Output>(kind, estimate::DESCRIPTION),
         Kind::StartRun => tool::<start::Input, start::Output>(kind, start::DESCRIPTION),
+        Kind::Measure => tool::<measure::Input, measure::Output>(kind, measure::DESCRIPTION),
         Kind::ListRuns => tool::<list::Input, list::Output>(kind, list::DESCRIPTION),
         Kind::CompareRuns => tool::<compare::Input, compare::Output>(kind, compare::DESCRIPTION),
         Kind::ReadRun => tool::<read::Input, read::Output>(kind, read::DESCRIPTION),
@@ -144,6 +148,7 @@ pub(crate) async fn call(
         Kind::ListConfigurations => answer(arguments, |input| configurations::run(shared, input)).await,
         Kind::EstimateRun => answer(arguments, |input| estimate::run(shared, input)).await,
         Kind::StartRun => answer(arguments, |input| start::run(shared, input)).await,
+        Kind::Measure => answer(arguments, |input| measure::run(shared, input)).await,
         Kind::ListRuns => answer(arguments, |input| list::run(shared, input)).await,
         Kind::CompareRuns => answer(arguments, |input| compare::run(shared, input)).await,
         Kind::ReadRun => answer(arguments, |input| read::run(shared, input)).await,

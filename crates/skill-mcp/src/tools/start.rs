@@ -61,9 +61,7 @@ pub(crate) struct Output {
 pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, ToolError> {
     let asked =
         Caps { calls: input.max_calls, tokens: input.max_tokens, money: input.max_money, seconds: None };
-    if asked.money.is_some_and(|money| !money.is_finite() || money <= 0.0) {
-        return Err(ToolError::new("max_money is not an amount of money", "pass a number above 0"));
-    }
+    asked.check_money()?;
     let _turn = shared.starting.lock().await;
     let (of_thread, config, set) = (Arc::clone(&shared), input.config.clone(), input.set.clone());
     let (path, dir, caps) = super::blocking(move || {

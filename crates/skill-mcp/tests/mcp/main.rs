@@ -6,6 +6,8 @@ mod all_files;
 mod client;
 mod guard;
 mod live;
+#[cfg(unix)]
+mod measure;
 mod read;
 mod runs;
 #[cfg(unix)]

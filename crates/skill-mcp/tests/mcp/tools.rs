@@ -55,7 +55,7 @@ async fn a_server_that_only_reads_offers_nothing_else() {
     let is_read_only = |tool: &Value| tool["annotations"]["readOnlyHint"] == true;
     assert_eq!(tools.as_array().unwrap().len(), 8);
     assert!(tools.as_array().unwrap().iter().all(is_read_only), "{tools}");
-    for tool in ["start_run", "stop_run"] {
+    for tool in ["start_run", "measure", "stop_run"] {
         let answer = client.ask("tools/call", json!({"name": tool, "arguments": {"run": "x"}})).await;
         assert_eq!(answer["error"]["message"], format!("unknown tool `{tool}`"));
     }

@@ -22,7 +22,7 @@ SKILLRL = str(pathlib.Path(sys.argv[1]).resolve())
 # Longer than anything here takes; only a check that fails waits so long.
 PATIENCE_S = 60
 READS = {"list_configurations", "estimate_run", "list_runs", "compare_runs", "read_run", "follow_run", "read_skill", "read_trajectories"}
-WRITES = {"start_run", "stop_run"}
+WRITES = {"start_run", "measure", "stop_run"}
 
 
 @contextlib.asynccontextmanager
@@ -89,7 +89,7 @@ async def tools_are_described(connected):
             for key, value in schema.get("properties", {}).items():
                 assert value.get("description"), f"{name} does not say what {key} is"
         assert tool.annotations.read_only_hint is (name in READS), name
-        assert tool.annotations.open_world_hint is (name == "start_run"), name
+        assert tool.annotations.open_world_hint is (name in {"start_run", "measure"}), name
     assert tools["start_run"].annotations.destructive_hint is True
     assert tools["stop_run"].annotations.destructive_hint is False
 
@@ -118,6 +118,10 @@ async def the_demo_is_trained(connected):
     assert {step["outcome"] for step in run["steps"]} >= {"accepted"}, run["steps"]
     skill = await call(connected, "read_skill", run="demo/run")
     assert skill["untrusted_text"].startswith(run["untrusted_best_skill"][:100]) and not skill["next_offset"]
+    asked = {"name": "best", "config": "demo/skillrl.toml", "skill": "demo/run", "split": "test", "max_calls": 1000}
+    measured = await call(connected, "measure", **asked)
+    assert measured["state"] == "finished", measured
+    assert abs(measured["score"]["hard"] - run["test"]["after"]) < 1e-9, (measured, run["test"])
     again = await call(connected, "start_run", config="demo/skillrl.toml", max_calls=1)
     assert again["has_resumed"], again
     await follow(connected, "demo/run", "finished")
