@@ -13,14 +13,16 @@ pub use dir::{
 };
 
 use crate::config::LoadedConfig;
+use skill_core::ItemId;
 use skill_envs::{Env, SkillSource, Split};
 use skill_llm::{ChatModel, Journal, Journaled, Metered};
 use skill_pipeline::records::StageTokens;
 use skill_pipeline::records::evaluation::Evaluation;
-use skill_pipeline::stage::evaluate::{evaluate, evaluate_scores};
+use skill_pipeline::stage::evaluate::{evaluate_items, evaluate_scores};
 use skill_pipeline::stage::rollout::{Recorded, Rollouts};
 use skill_pipeline::stage::{Draws, StageCtx};
 use skill_pipeline::{EventSink, PipelineError, Stage, StopSignal};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Measures skills on the items of one split with one target.
@@ -31,6 +33,7 @@ pub struct Measurement {
     journal: Option<Journal>,
     stage: Stage,
     draws: Draws,
+    left_out: BTreeSet<ItemId>,
 }
 
 /// Scores and token counts of one skill.
@@ -72,6 +75,7 @@ impl Measurement {
             journal: journal.cloned(),
             stage: Stage::Evaluate,
             draws: Draws::default(),
+            left_out: BTreeSet::new(),
         })
     }
 
@@ -79,6 +83,12 @@ impl Measurement {
     #[must_use]
     pub fn of_draws(self, stage: Stage, draws: Draws) -> Self {
         Self { stage, draws, ..self }
+    }
+
+    /// The same without these items, for [`Self::results`].
+    #[must_use]
+    pub fn without(self, left_out: BTreeSet<ItemId>) -> Self {
+        Self { left_out, ..self }
     }
 
     /// Measures a skill and keeps whole results in memory.
@@ -92,7 +102,9 @@ impl Measurement {
         (events, stop): (&dyn EventSink, &StopSignal),
     ) -> Result<Measured, PipelineError> {
         let ctx = self.ctx(events, stop);
-        let evaluation = evaluate(&self.rollouts, self.split, skill, &ctx).await?;
+        let all = self.rollouts.env().items(self.split).iter();
+        let items = all.filter(|item| !self.left_out.contains(&item.id)).collect();
+        let evaluation = evaluate_items(&self.rollouts, (self.split, items), skill, &ctx).await?;
         Ok(Measured { evaluation, tokens: StageTokens::from(ctx.used.snapshot()) })
     }
 

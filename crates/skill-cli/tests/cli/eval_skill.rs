@@ -72,7 +72,10 @@ fn a_skill_that_helps_is_better_and_what_tests_nothing_is_excluded() {
     assert_eq!(checked["checked"].as_array().unwrap().len(), 3, "{checked}");
     // The same again starts nothing, and compares with itself.
     let starts = context.read("starts").lines().count();
-    assert_eq!(starts, 32);
+    // Two arms, six cases that count, two runs.
+    assert_eq!(starts, 24);
+    let left = context.succeed_json(&with(&["--out", "measured", "--dry-run", "--json"]));
+    assert_eq!(left["starts"], 0);
     let against = ["--against", "measured", "--fail-on-drop"];
     let same = |more: &[&'static str]| [["--out", "measured"].as_slice(), against.as_slice(), more].concat();
     let mut again = context.succeed_json(&with(&same(&["--json"])));
@@ -95,6 +98,27 @@ fn a_skill_that_helps_is_better_and_what_tests_nothing_is_excluded() {
     assert_eq!(worse["agents"][0]["against"]["difference"], json!(-1.0));
 }
 
+/// What is in no verdict is not paid for.
+#[test]
+fn cases_that_are_excluded_are_not_run() {
+    let context = lab();
+    let text = context.read("my-skill/evals/evals.json");
+    let mut evals: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let cases = evals["evals"].as_array_mut().unwrap();
+    cases.retain(|case| ["idle", "named"].iter().any(|id| case["id"] == *id));
+    context.write("my-skill/evals/evals.json", &evals.to_string());
+    let text = context.succeed(&with(&["--out", "measured"]));
+    assert!(text.contains("0 of 2 cases in the verdict") && text.contains("no case counts"), "{text}");
+    assert!(!context.path("starts").exists());
+    let checked = context.succeed_json(&["check", "measured", "--json"]);
+    assert_eq!(checked["checked"].as_array().unwrap().len(), 3, "{checked}");
+    // More cases are run, and nothing that was excluded.
+    context.write("my-skill/evals/evals.json", &lab().read("my-skill/evals/evals.json"));
+    let found = context.succeed_json(&with(&["--out", "measured", "--json"]));
+    assert_eq!(found["agents"][0]["differences"][0]["verdict"], "better");
+    assert_eq!(context.read("starts").lines().count(), 24);
+}
+
 #[test]
 fn a_skill_that_was_never_loaded_has_no_verdict() {
     let context = lab();
@@ -109,7 +133,8 @@ fn a_skill_that_was_never_loaded_has_no_verdict() {
 fn what_cannot_be_measured_is_said_before_anything_is_started() {
     let context = lab();
     let dry = context.succeed(&with(&["--dry-run"]));
-    assert!(dry.contains("32"), "{dry}");
+    // That one prompt names the skill is seen without a start.
+    assert!(dry.contains("28"), "{dry}");
     let missing = context.run(&["eval", "my-skill", "--agent", "pi", "--program", "./no.sh", "--dry-run"]);
     assert_eq!(missing.code, Some(code::SUCCESS), "{}", missing.stderr);
     assert!(missing.stderr.contains("no.sh"), "{}", missing.stderr);

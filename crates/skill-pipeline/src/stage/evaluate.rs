@@ -32,8 +32,11 @@ pub fn by_item(results: &[RolloutResult]) -> impl Iterator<Item = (&RolloutResul
 }
 
 /// The draws of these items that a context asks for, those of an item side by side.
-fn draws_of<'item>(items: &'item [Item], ctx: &StageCtx<'_>) -> Vec<(&'item Item, usize)> {
-    items.iter().flat_map(|item| ctx.draws.numbers().map(move |draw| (item, draw))).collect()
+fn draws_of<'item>(
+    items: impl IntoIterator<Item = &'item Item>,
+    ctx: &StageCtx<'_>,
+) -> Vec<(&'item Item, usize)> {
+    items.into_iter().flat_map(|item| ctx.draws.numbers().map(move |draw| (item, draw))).collect()
 }
 
 fn whole_split(rollouts: &Rollouts, split: Split) -> Vec<&Item> {
@@ -51,7 +54,21 @@ pub async fn evaluate(
     source: &Arc<dyn SkillSource>,
     ctx: &StageCtx<'_>,
 ) -> Result<Evaluation, PipelineError> {
-    Ok(evaluate_as(rollouts, split, source, ctx, |result| result).await?.0)
+    evaluate_items(rollouts, (split, whole_split(rollouts, split)), source, ctx).await
+}
+
+/// As [`evaluate`], on these items of the split alone.
+///
+/// # Errors
+///
+/// As [`evaluate`].
+pub async fn evaluate_items(
+    rollouts: &Rollouts,
+    items: (Split, Vec<&Item>),
+    source: &Arc<dyn SkillSource>,
+    ctx: &StageCtx<'_>,
+) -> Result<Evaluation, PipelineError> {
+    Ok(evaluate_as(rollouts, items, source, ctx, |result| result).await?.0)
 }
 
 /// As [`evaluate`], but keeps of each result what the evaluation needs ([`RolloutResult::without_trajectory`]), so that
@@ -69,19 +86,20 @@ pub async fn evaluate_scores(
     source: &Arc<dyn SkillSource>,
     ctx: &StageCtx<'_>,
 ) -> Result<(Evaluation, Recorded), PipelineError> {
-    evaluate_as(rollouts, split, source, ctx, RolloutResult::without_trajectory).await
+    let items = (split, whole_split(rollouts, split));
+    evaluate_as(rollouts, items, source, ctx, RolloutResult::without_trajectory).await
 }
 
 async fn evaluate_as(
     rollouts: &Rollouts,
-    split: Split,
+    (split, items): (Split, Vec<&Item>),
     source: &Arc<dyn SkillSource>,
     ctx: &StageCtx<'_>,
     kept: impl Fn(RolloutResult) -> RolloutResult,
 ) -> Result<(Evaluation, Recorded), PipelineError> {
-    let draws = draws_of(rollouts.env().items(split), ctx);
+    let draws = draws_of(items.iter().copied(), ctx);
     let agent = Agent::new(rollouts, source, ctx).planning(draws.len());
-    let agent = agent.of_batch(split, None, whole_split(rollouts, split));
+    let agent = agent.of_batch(split, None, items);
     let work = async |_, (item, draw): (&Item, usize)| {
         let rollout = agent.work_on(item, draw).await?;
         // A place for each item is reserved up front: a small one.

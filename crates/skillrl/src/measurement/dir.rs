@@ -168,12 +168,13 @@ pub fn check_replaced(
     Ok(replaces_other)
 }
 
-/// True if a directory holds a part of this measurement: the same skill with the same settings, on some of these items
-/// or with fewer runs of each. Its calls answer for that part, so that only the rest is paid for.
+/// True if a directory holds another part of this measurement: the same skill with the same settings, on other ones of
+/// these items than those that are measured now, or with fewer runs of each. Its calls answer for that part, so that only
+/// the rest is paid for.
 pub fn is_part_of(
     path: &Path,
     skill: &SkillDoc,
-    items: &[Item],
+    (items, measured): (&[Item], &[Item]),
     settings: &RunIdentity,
 ) -> Result<bool, Error> {
     let read = |name: &str| regular_file::read(&path.join(name)).ok();
@@ -193,14 +194,19 @@ pub fn is_part_of(
         }
         _ => false,
     };
-    let has_calls = requests_written(&path.join(JOURNAL_FILE)).map_err(PipelineError::from)?.is_some();
+    let has_calls = results.is_empty()
+        || requests_written(&path.join(JOURNAL_FILE)).map_err(PipelineError::from)?.is_some();
     if !is_same || !is_supported(&with.format_version) || !has_calls {
         return Ok(false);
     }
     check_whole(path)?;
     Ok(match check_identity(path, &with.settings, settings) {
         Err(PipelineError::Mismatch { changes, .. }) => changes.iter().all(is_smaller),
-        Ok(()) | Err(_) => false,
+        Ok(()) => {
+            let ids: BTreeSet<&ItemId> = results.iter().map(|result| &result.id).collect();
+            ids != measured.iter().map(|item| &item.id).collect()
+        }
+        Err(_) => false,
     })
 }
 

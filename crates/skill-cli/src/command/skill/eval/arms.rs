@@ -4,18 +4,19 @@ use crate::measuring::open_out;
 use crate::progress::{Progress, Show};
 use serde_json::{Value, json};
 use skillrl::config::LoadedConfig;
-use skillrl::core::{RolloutResult, SkillDoc};
+use skillrl::core::{ItemId, RolloutResult, SkillDoc};
 use skillrl::engine::Engine;
+use skillrl::envs::evals::control::Excluded;
 use skillrl::envs::evals::{ArmRows, RunRow, checks_of};
 use skillrl::envs::source::document;
-use skillrl::envs::{Env, Split};
+use skillrl::envs::{Env, Item, Split};
 use skillrl::llm::{AgentWork, CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
 use skillrl::measurement::{Measured as Measurements, Measurement, RUNS, identity, is_part_of};
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
 use skillrl::pipeline::run_dir::summarise;
 use skillrl::pipeline::stage::Draws;
 use skillrl::pipeline::{Stage, StopSignal};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -100,11 +101,11 @@ pub(super) struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Measures an arm; `control` takes the place of the agent.
+    /// Measures an arm on all cases but those that are left out; `control` takes the place of the agent.
     pub(super) fn measure(
         &self,
         arm: &Arm,
-        runs: usize,
+        (runs, left_out): (usize, &BTreeMap<ItemId, Excluded>),
         control: Option<Arc<dyn ChatModel>>,
     ) -> crate::Result<Measured> {
         let is_control = control.is_some();
@@ -113,10 +114,12 @@ impl Bench<'_> {
         settings.insert(RUNS.to_owned(), json!(runs));
         let out = match self.out {
             Some(out) => {
-                let (place, items) = (out.join(arm.name), self.env.items(SPLIT));
-                // More cases or more runs replace a smaller measurement, and answer its part from its calls.
-                let force = self.force || is_part_of(&place, &arm.skill, items, &settings)?;
-                Some(open_out(&place, &arm.skill, items, settings, force)?)
+                let (place, all) = (out.join(arm.name), self.env.items(SPLIT));
+                let items: Vec<Item> =
+                    all.iter().filter(|item| !left_out.contains_key(&item.id)).cloned().collect();
+                // Other cases or more runs replace a smaller measurement, and answer its part from its calls.
+                let force = self.force || is_part_of(&place, &arm.skill, (all, &items), &settings)?;
+                Some(open_out(&place, &arm.skill, &items, settings, force)?)
             }
             None => None,
         };
@@ -125,7 +128,8 @@ impl Bench<'_> {
         }
         let journal = out.as_ref().map(|out| out.journal.clone());
         let measurement = Measurement::new(self.loaded, self.env, SPLIT, target, journal.as_ref())?
-            .of_draws(Stage::Evaluate, Draws { first: 0, per_item: runs });
+            .of_draws(Stage::Evaluate, Draws { first: 0, per_item: runs })
+            .without(left_out.keys().cloned().collect());
         let stop = StopSignal::default();
         let progress = Progress::new(if self.is_quiet { Show::Quiet } else { Show::Progress });
         let source = document(&arm.skill);

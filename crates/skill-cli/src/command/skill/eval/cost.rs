@@ -1,19 +1,23 @@
 //! What the runs of a measurement cost: before it begins by runs on record, and while it is made.
 
 use super::arms::Arm;
+use super::outcome::Naming;
 use super::{CURRENT, NONE, PREVIOUS};
 use crate::agent_cases::prices_of;
 use crate::args::skill::EvalSkillArgs;
+use crate::outcomes::outcomes_in;
 use crate::table::counted;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use skill_agents::Agent;
 use skillrl::core::RolloutResult;
 use skillrl::core::usage::{Usage, dollars};
+use skillrl::envs::evals::CaseSet;
 use skillrl::llm::Prices;
 use skillrl::llm::regular_file;
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
 use skillrl::pipeline::run_dir::{RESULTS_FILE, SUMMARY_FILE};
+use std::collections::BTreeSet;
 
 /// Runs whose cost is known.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,6 +51,17 @@ pub(super) fn n_measured(args: &EvalSkillArgs, agent: &Agent, arm: &Arm) -> usiz
     let summary = serde_json::from_slice::<EvaluationSummary>(&read(SUMMARY_FILE)).ok();
     let results = || serde_json::from_slice::<Vec<Recorded>>(&read(RESULTS_FILE)).unwrap_or_default();
     summary.filter(|summary| summary.skill_hash == arm.skill.hash()).map_or(0, |_| results().len())
+}
+
+/// How many cases are in no verdict, and so not run: those whose prompt names the skill, and those that the control on
+/// record leaves out.
+pub(super) fn n_excluded(args: &EvalSkillArgs, agent: &Agent, set: &CaseSet, naming: &Naming) -> usize {
+    let out = args.measurement.out.as_ref().filter(|_| !args.measurement.force);
+    let recorded = out.map(|out| outcomes_in(&out.join(&agent.name))).unwrap_or_default();
+    let rows = recorded.iter().filter_map(|kept| kept["outcome"]["cases"].as_array()).flatten();
+    let of_control: BTreeSet<&str> =
+        rows.filter(|row| !row["excluded"].is_null()).filter_map(|row| row["id"].as_str()).collect();
+    set.cases.iter().filter(|case| of_control.contains(case.id.as_str()) || naming.is_in(case)).count()
 }
 
 impl Known {

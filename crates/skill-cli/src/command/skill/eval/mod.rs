@@ -20,7 +20,7 @@ use crate::error::OfFile as _;
 use crate::table::counted;
 use arms::{Arm, Bench, DoesNothing, Measured, SPLIT};
 use cost::Known;
-use outcome::Outcome;
+use outcome::{Naming, Outcome};
 use serde_json::json;
 use skill_agents::Agent;
 use skillrl::config::LoadedConfig;
@@ -65,6 +65,7 @@ pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
     let mut set = CaseSet::read(&place).map_err(skillrl::Error::Env)?;
     agent_cases::leave_out_drafts(&mut set, &place)?;
     let arms = chosen_arms(args, &skill)?;
+    let naming = Naming::of(skillrl::export::folder_name(&args.skill), &SkillPackage::of(&skill));
     let mut planned = Vec::new();
     for agent in agents.iter().copied() {
         let loaded = agent_cases::loaded(args, agent, &place, &set)?;
@@ -80,7 +81,7 @@ pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
         }
         ready => ready?,
     }
-    if !agreed(args, &set, &arms, &agents)? {
+    if !agreed(args, (&set, &naming), &arms, &agents)? {
         return Ok(());
     }
     let (mut outcomes, mut broken, mut spent) = (Vec::new(), Vec::new(), Spent::default());
@@ -90,7 +91,7 @@ pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
         let caps = &mut planned.loaded.config.budget;
         caps.calls = args.calls.map(|cap| cap.saturating_sub(spent.calls));
         caps.money = args.budget.map(|cap| (cap - spent.money).max(0.0));
-        let (outcome, of_agent, page) = of_agent(args, &planned, (&set, &arms), &mut spent)
+        let (outcome, of_agent, page) = of_agent(args, &planned, (&set, &naming, &arms), &mut spent)
             .map_err(|error| ended::worded(args, error))?;
         shown.push(page);
         if !args.common.json {
@@ -158,10 +159,16 @@ fn chosen_arms(args: &EvalSkillArgs, skill: &SkillDoc) -> crate::Result<Vec<Arm>
 }
 
 /// Says what it takes, and asks a person at a terminal; true if it begins.
-fn agreed(args: &EvalSkillArgs, set: &CaseSet, arms: &[Arm], agents: &[&Agent]) -> crate::Result<bool> {
+fn agreed(
+    args: &EvalSkillArgs,
+    (set, naming): (&CaseSet, &Naming),
+    arms: &[Arm],
+    agents: &[&Agent],
+) -> crate::Result<bool> {
     let (n_cases, runs) = (set.cases.len(), usize::from(args.runs));
+    let n_of_arm = |agent: &Agent| (n_cases - cost::n_excluded(args, agent, set, naming)) * runs;
     let n_of_agent = |agent: &Agent| -> usize {
-        let n_left = |arm: &Arm| (n_cases * runs).saturating_sub(cost::n_measured(args, agent, arm));
+        let n_left = |arm: &Arm| n_of_arm(agent).saturating_sub(cost::n_measured(args, agent, arm));
         arms.iter().map(n_left).sum()
     };
     let n_starts: usize = agents.iter().map(|agent| n_of_agent(agent)).sum();
@@ -184,7 +191,7 @@ fn agreed(args: &EvalSkillArgs, set: &CaseSet, arms: &[Arm], agents: &[&Agent]) 
         if agents.len() == 1 { words } else { format!("{}: {words}", agent.title) }
     };
     let costs: Vec<String> = agents.iter().zip(&known).map(cost_of).collect();
-    let n_all = n_cases * runs * arms.len() * agents.len();
+    let n_all: usize = agents.iter().map(|agent| n_of_arm(agent) * arms.len()).sum();
     let on_record = match n_all - n_starts {
         0 => String::new(),
         n => format!("; {} on record", counted(n as u64, "further run")),
@@ -225,7 +232,7 @@ fn agreed(args: &EvalSkillArgs, set: &CaseSet, arms: &[Arm], agents: &[&Agent]) 
 fn of_agent(
     args: &EvalSkillArgs,
     planned: &Planned,
-    (set, arms): (&CaseSet, &[Arm]),
+    (set, naming, arms): (&CaseSet, &Naming, &[Arm]),
     spent: &mut Spent,
 ) -> crate::Result<(Outcome, Vec<String>, kept::OfAgent)> {
     let Planned { agent, loaded, earlier } = planned;
@@ -246,13 +253,18 @@ fn of_agent(
         is_quiet,
     };
     let idle = Arm { name: IDLE, title: IDLE.to_owned(), skill: SkillDoc::default() };
-    let control = bench.measure(&idle, 1, Some(DoesNothing::shared()))?;
+    let control = bench.measure(&idle, (1, &BTreeMap::new()), Some(DoesNothing::shared()))?;
+    let excluded = outcome::excluded(&control, set, naming);
+    if !is_quiet && !excluded.is_empty() {
+        let names: Vec<&str> = excluded.keys().map(|id| id.as_str()).collect();
+        say(&format!("{}: excluded, and not run: {}", agent.title, names.join(", ")));
+    }
     let (mut measured, mut known): (Vec<Measured>, Known) = (Vec::new(), Known::default());
     for (idx, arm) in arms.iter().enumerate() {
         if !is_quiet {
             say(&format!("{}, {}:", agent.title, arm.title));
         }
-        let found = bench.measure(arm, runs, None)?;
+        let found = bench.measure(arm, (runs, &excluded), None)?;
         let cost = known.add_results(&found.results, agent_cases::prices_of(&args.common));
         let n_left = found.results.len() * (arms.len() - idx - 1);
         if !is_quiet && let Some(left) = known.of_runs(n_left) {
@@ -268,14 +280,7 @@ fn of_agent(
     let of_agent = engine.budget().spent();
     spent.calls = spent.calls.saturating_add(of_agent.calls);
     spent.money += of_agent.money;
-    let package = SkillPackage::of(arms.last().map(|arm| &arm.skill).unwrap_or(&idle.skill));
-    let prompts: BTreeMap<String, String> =
-        set.cases.iter().map(|case| (case.id.clone(), case.prompt.clone())).collect();
-    let folder = skillrl::export::folder_name(&args.skill);
-    let named = skill_agents::Skill::new(folder.clone(), package.clone()).map(|skill| skill.name);
-    let name = named.unwrap_or_default();
-    let files: Vec<&str> = package.files().map(|(path, ..)| path).collect();
-    let cases = outcome::cases(&control, &measured, &prompts, (&[folder.as_str(), name.as_str()], &files));
+    let cases = outcome::cases(&control, &measured, &excluded);
     let counting = outcome::counting(&cases, current);
     let against = match earlier {
         Some(earlier) if !counting.is_empty() => Some(earlier.compare(loaded, &counting)?),
@@ -285,7 +290,7 @@ fn of_agent(
     let broken = limits.broken(current.summary.hard, against.as_ref());
     let kept: BTreeSet<&str> = counting.iter().map(|result| result.id.as_str()).collect();
     if let Some(out) = &out {
-        write_files(out, &folder, &measured, &kept)?;
+        write_files(out, &skillrl::export::folder_name(&args.skill), &measured, &kept)?;
     }
     let of_arms: Vec<_> = measured.iter().zip(arms.iter().map(|arm| arm.skill.hash())).collect();
     let page = kept::OfAgent::new((&agent.title, &model), &of_arms, &kept);

@@ -5,9 +5,9 @@ use crate::against::describe;
 use crate::table::counted;
 use serde::Serialize;
 use serde_json::Value;
-use skillrl::core::{Gate, ItemId, RolloutResult};
+use skillrl::core::{Gate, ItemId, RolloutResult, SkillPackage};
 use skillrl::envs::evals::control::{Excluded, names_the_method, tests_something};
-use skillrl::envs::evals::{checks_of, is_over_time};
+use skillrl::envs::evals::{Case, CaseSet, checks_of, is_over_time};
 use skillrl::pipeline::records::evaluation::Activations;
 use skillrl::reports::words::percent;
 use skillrl::reports::{Comparison, LEVEL};
@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 #[derive(Debug, Serialize)]
 pub(super) struct CaseRow {
     pub(super) id: String,
-    /// Why it is in no verdict.
+    /// Why it is in no verdict, and not run.
     pub(super) excluded: Option<Excluded>,
     /// Every run of every arm comes out the same: it shows no difference, and stays in the rates.
     pub(super) no_signal: bool,
@@ -79,12 +79,44 @@ pub(super) struct Outcome {
     pub(super) against: Option<Comparison>,
 }
 
-/// The cases, with what the control and the arms show of them; `names` and `files` are those of the skill.
+/// What a prompt names where it names a skill.
+pub(super) struct Naming {
+    /// Its folder, and the name in its front matter.
+    names: [String; 2],
+    files: Vec<String>,
+}
+
+impl Naming {
+    pub(super) fn of(folder: String, package: &SkillPackage) -> Self {
+        let named = skill_agents::Skill::new(folder.clone(), package.clone()).map(|skill| skill.name);
+        let files = package.files().map(|(path, ..)| path.to_owned()).collect();
+        Self { names: [folder, named.unwrap_or_default()], files }
+    }
+
+    /// True if the prompt of a case names the skill or one of its files.
+    pub(super) fn is_in(&self, case: &Case) -> bool {
+        let names = self.names.each_ref().map(String::as_str);
+        let files: Vec<&str> = self.files.iter().map(String::as_str).collect();
+        names_the_method(&case.prompt, &names, &files)
+    }
+}
+
+/// The cases that are in no verdict, by the control and by their prompts.
+pub(super) fn excluded(control: &Measured, set: &CaseSet, naming: &Naming) -> BTreeMap<ItemId, Excluded> {
+    let of_prompts: BTreeSet<&str> =
+        set.cases.iter().filter(|case| naming.is_in(case)).map(|case| case.id.as_str()).collect();
+    let why = |idle: &RolloutResult| match tests_something(&checks_of(idle)) {
+        false => Some(Excluded::TestsNothing),
+        true => of_prompts.contains(idle.id.as_str()).then_some(Excluded::NamesTheMethod),
+    };
+    control.results.iter().filter_map(|idle| Some((idle.id.clone(), why(idle)?))).collect()
+}
+
+/// The cases, with what the arms show of those that count.
 pub(super) fn cases(
     control: &Measured,
     arms: &[Measured],
-    prompts: &BTreeMap<String, String>,
-    (names, files): (&[&str], &[&str]),
+    excluded: &BTreeMap<ItemId, Excluded>,
 ) -> Vec<CaseRow> {
     let of_case = |arm: &Measured, id: &ItemId| -> Vec<bool> {
         arm.results.iter().filter(|result| result.id == *id).map(RolloutResult::is_success).collect()
@@ -93,14 +125,7 @@ pub(super) fn cases(
         .results
         .iter()
         .map(|idle| {
-            let prompt = prompts.get(idle.id.as_str()).map(String::as_str).unwrap_or_default();
-            let excluded = if !tests_something(&checks_of(idle)) {
-                Some(Excluded::TestsNothing)
-            } else if names_the_method(prompt, names, files) {
-                Some(Excluded::NamesTheMethod)
-            } else {
-                None
-            };
+            let excluded = excluded.get(&idle.id).copied();
             let all: Vec<bool> = arms.iter().flat_map(|arm| of_case(arm, &idle.id)).collect();
             let passed =
                 |arm: &Measured| of_case(arm, &idle.id).into_iter().filter(|is_passed| *is_passed).count();
@@ -111,8 +136,12 @@ pub(super) fn cases(
                 excluded,
                 edited: arms.iter().flat_map(|arm| edited(arm, &idle.id)).collect(),
                 fails: last.filter(|_| is_failed).and_then(first_failure),
-                no_signal: is_failed || all.iter().all(|is_passed| *is_passed),
-                passed: arms.iter().map(|arm| (arm.name, passed(arm))).collect(),
+                no_signal: excluded.is_none() && (is_failed || all.iter().all(|is_passed| *is_passed)),
+                passed: arms
+                    .iter()
+                    .filter(|_| excluded.is_none())
+                    .map(|arm| (arm.name, passed(arm)))
+                    .collect(),
             }
         })
         .collect()
