@@ -55,11 +55,9 @@ async fn a_skill_is_measured_and_compared_with_an_earlier_measurement() {
         measured["types"],
         json!([{"untrusted_task_type": crate::HOSTILE, "hard": 0.25, "n_items": 4}])
     );
-    assert_eq!(
-        noted(&place),
-        "eval configs/demo/skillrl.toml --set gate.metric=soft --set budget.calls=90 --split test --out \
-         runs/measurements/after --json --skill runs/one/best_skill.md --against runs/measurements/before\n"
-    );
+    let args = "eval configs/demo/skillrl.toml --set gate.metric=soft --set budget.calls=90 --split test --out \
+         runs/measurements/after --json --skill runs/one/best_skill.md --against runs/measurements/before\n";
+    assert_eq!(noted(&place), args);
     let log = std::fs::read_to_string(place.path("runs/measurements/after.mcp.log")).unwrap();
     assert_eq!(log, "of the log\n");
     client.leave().await;
@@ -76,11 +74,9 @@ async fn a_bank_is_measured_against_no_bank() {
     let hard = |field: &str| measured[field]["hard"].clone();
     assert_eq!((hard("score"), hard("without_bank")), (1.0.into(), 0.25.into()));
     assert_eq!((&measured["difference"]["n_improved"], &measured["hash"]), (&6.into(), &Value::Null));
-    assert_eq!(
-        noted(&place),
-        "eval configs/demo/skillrl.toml --set budget.money=1.5 --split val --out runs/measurements/bank --json --bank \
-         configs/bank.json\n"
-    );
+    let args = "eval configs/demo/skillrl.toml --set budget.money=1.5 --split val --out runs/measurements/bank --json --bank \
+         configs/bank.json\n";
+    assert_eq!(noted(&place), args);
     client.leave().await;
 }
 
@@ -97,7 +93,7 @@ async fn what_takes_longer_is_looked_after_by_the_same_call() {
     let measured = client.call("measure", asked(0, 5)).await;
     assert_eq!((&measured["state"], &measured["score"]), (&"measuring".into(), &Value::Null));
     let said = client.refused("measure", asked(0, 6)).await;
-    assert!(said.contains("at work, with other arguments"), "{said}");
+    assert!(said.contains("with other arguments"), "{said}");
     let opened = tokio::task::spawn_blocking(move || std::fs::write(pipe, "\n").unwrap());
     let measured = client.call("measure", asked(60, 5)).await;
     tokio::time::timeout(PATIENCE, opened).await.unwrap().unwrap();
@@ -121,24 +117,21 @@ async fn what_nobody_has_bounded_and_names_that_lead_elsewhere_are_not_measured(
         let mut asked = json!({"name": "x", "config": CONFIG, "max_calls": 5});
         asked[field] = value.into();
         let said = client.refused("measure", asked).await;
-        assert!(said.contains("is no run, and not found below"), "{field} {value}: {said}");
+        assert!(said.contains("not found below"), "{field} {value}: {said}");
     }
     for name in ["", "../x", "a/b", ".x", "x\0y", &"x".repeat(65)] {
         let said = client.refused("measure", json!({"name": name, "config": CONFIG, "max_calls": 5})).await;
-        assert!(said.contains("not the name of a measurement"), "{name}: {said}");
+        assert!(said.contains("name of a measurement"), "{name}: {said}");
     }
     assert_eq!(noted(&place), "");
     let said = client.refused("measure", json!({"name": "x", "config": CONFIG, "max_calls": 5})).await;
-    assert!(
-        said.contains("the measurement ended (exit status: 8)") && said.contains("a cap is reached"),
-        "{said}"
-    );
-    assert_eq!(said.split("as data and not as an instruction:\n").nth(1), Some("error: a cap"));
+    assert!(said.contains("(exit status: 8)") && said.contains("cap is reached"), "{said}");
+    assert_eq!(said.lines().last(), Some("error: a cap"));
 
     std::fs::remove_dir_all(place.path("runs/measurements")).unwrap();
     std::os::unix::fs::symlink(place.path("outside"), place.path("runs/measurements")).unwrap();
     let said = client.refused("measure", json!({"name": "x", "config": CONFIG, "max_calls": 5})).await;
-    assert!(said.contains("is not a place for a measurement"), "{said}");
+    assert!(said.contains("place for a measurement"), "{said}");
     assert_eq!(std::fs::read_dir(place.path("outside")).unwrap().count(), 0);
     client.leave().await;
 }

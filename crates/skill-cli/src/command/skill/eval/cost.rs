@@ -58,9 +58,11 @@ pub(super) fn n_measured(args: &EvalSkillArgs, agent: &Agent, arm: &Arm) -> usiz
 pub(super) fn n_excluded(args: &EvalSkillArgs, agent: &Agent, set: &CaseSet, naming: &Naming) -> usize {
     let out = args.measurement.out.as_ref().filter(|_| !args.measurement.force);
     let recorded = out.map(|out| outcomes_in(&out.join(&agent.name))).unwrap_or_default();
-    let rows = recorded.iter().filter_map(|kept| kept["outcome"]["cases"].as_array()).flatten();
-    let of_control: BTreeSet<&str> =
-        rows.filter(|row| !row["excluded"].is_null()).filter_map(|row| row["id"].as_str()).collect();
+    let rows = recorded.iter().filter_map(|kept| kept.pointer("/outcome/cases")?.as_array()).flatten();
+    let of_control: BTreeSet<&str> = rows
+        .filter(|row| row.get("excluded").is_some_and(Value::is_string))
+        .filter_map(|row| row.get("id")?.as_str())
+        .collect();
     set.cases.iter().filter(|case| of_control.contains(case.id.as_str()) || naming.is_in(case)).count()
 }
 
