@@ -4,123 +4,17 @@ use crate::args::EvalArgs;
 use crate::error::CommandError;
 use crate::exit_code;
 use crate::measuring::warn_of_missing_hashes;
-use crate::table::counted;
-use skillrl::config::LoadedConfig;
-use skillrl::core::{ItemId, RolloutResult};
-use skillrl::envs::{Item, Split};
-use skillrl::llm::regular_file;
-use skillrl::measurement::{check_whole, measured_with};
-use skillrl::pipeline::error::describe_changes;
-use skillrl::pipeline::identity::scoring_changes;
-use skillrl::pipeline::records::RunIdentity;
-use skillrl::pipeline::run_dir::RESULTS_FILE;
+use skillrl::measurement::Earlier;
 use skillrl::reports::words::percent;
 use skillrl::reports::{Comparison, LEVEL};
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// The results of an earlier measurement.
-pub(crate) struct Earlier {
-    path: PathBuf,
-    results: Vec<RolloutResult>,
-    /// What it was made with, where that is recorded.
-    settings: Option<RunIdentity>,
-}
-
-impl Earlier {
-    /// Reads the directory that `eval --out` wrote, before anything is paid for.
-    pub(crate) fn read(dir: &Path) -> crate::Result<Self> {
-        let path = if dir.is_dir() { dir.join(RESULTS_FILE) } else { dir.to_owned() };
-        let wrong = |message: String| {
-            CommandError::new(message).with_hint("name a directory that `skillrl eval --out DIR` has written")
-        };
-        if let Some(dir) = path.parent() {
-            check_whole(dir)?;
-            warn_of_missing_hashes(dir);
-        }
-        let bytes = regular_file::read(&path)
-            .map_err(|error| wrong(format!("cannot read {}: {error}", path.display())))?;
-        let results: Vec<RolloutResult> = serde_json::from_slice(&bytes)
-            .map_err(|error| wrong(format!("{} holds no results: {error}", path.display())))?;
-        let results = results.into_iter().map(RolloutResult::without_trajectory).collect();
-        let settings = path.parent().and_then(measured_with);
-        Ok(Self { path, results, settings })
-    }
-
-    /// Looks whether there is anything to compare, before anything is paid for: the same items with the same labels,
-    /// and the same scorer. An id alone does not make an item the same: in a data file it may be the number of a row.
-    pub(crate) fn check_items(
-        &self,
-        items: &[Item],
-        settings: &RunIdentity,
-        split: Split,
-    ) -> Result<(), CommandError> {
-        let asked: BTreeSet<&ItemId> = items.iter().map(|item| &item.id).collect();
-        if !self.results.iter().any(|result| asked.contains(&result.id)) {
-            return Err(self.no_item());
-        }
-        let changes =
-            self.settings.as_ref().map(|earlier| scoring_changes(earlier, settings, split.as_str()));
-        let why = match changes {
-            Some(changes) if changes.is_empty() => return Ok(()),
-            Some(changes) => describe_changes(&changes),
-            None => "its data and its scorer are not recorded".to_owned(),
-        };
-        let message = format!("{} cannot be compared with item by item: {why}", self.path.display());
-        let hint = "measure the earlier skill again with the data and the scorer of now: `skillrl eval .. --out DIR --force`";
-        Err(CommandError::new(message).with_hint(hint))
-    }
-
-    /// Looks whether a limit can be kept at all, before anything is paid for: few items exclude no small loss, even if
-    /// each comes out as before.
-    pub(crate) fn check_max_drop(
-        &self,
-        loaded: &LoadedConfig,
-        items: &[Item],
-        limits: Limits,
-    ) -> crate::Result {
-        let Some(most) = limits.max_drop else { return Ok(()) };
-        let asked: BTreeSet<&ItemId> = items.iter().map(|item| &item.id).collect();
-        let same: Vec<RolloutResult> =
-            self.results.iter().filter(|result| asked.contains(&result.id)).cloned().collect();
-        let [low, _] = self.compare(loaded, &same)?.difference_interval;
-        if low >= -most {
-            return Ok(());
-        }
-        let (n, points) = (same.len(), -100.0 * low);
-        let message = format!(
-            "{n} items cannot exclude a loss of {} points, even if each comes out as before",
-            100.0 * most
-        );
-        let hint = format!("measure more items, or take `--max-drop {:.0}` or more", points.ceil());
-        Err(CommandError::new(message).with_hint(hint).into())
-    }
-
-    /// Looks whether each case was run as often as it will be now, before anything is paid for: only as many runs are
-    /// paired.
-    pub(crate) fn check_runs(&self, runs: usize) -> Result<(), CommandError> {
-        let mut of_case: BTreeMap<&ItemId, usize> = BTreeMap::new();
-        for result in &self.results {
-            *of_case.entry(&result.id).or_default() += 1;
-        }
-        let Some(earlier) = of_case.into_values().find(|earlier| *earlier != runs) else { return Ok(()) };
-        let earlier_runs = counted(earlier as u64, "run");
-        Err(CommandError::new(format!(
-            "the earlier measurement has {earlier_runs} of each case, this one {runs}"
-        ))
-        .with_hint(format!("use --runs {earlier}")))
-    }
-
-    fn no_item(&self) -> CommandError {
-        CommandError::new(format!("{} has no item of this split", self.path.display()))
-            .with_hint("measure both skills on the same split of the same data")
-    }
-
-    /// Compares item by item, by the metric of the configuration's gate.
-    pub(crate) fn compare(&self, loaded: &LoadedConfig, now: &[RolloutResult]) -> crate::Result<Comparison> {
-        let gate = skillrl::trainer::settings(&loaded.config)?.gate;
-        Comparison::of(gate, &self.results, now).ok_or_else(|| self.no_item().into())
-    }
+/// Reads the directory that `eval --out` wrote, before anything is paid for.
+pub(crate) fn read(dir: &Path) -> crate::Result<Earlier> {
+    let earlier = Earlier::read(dir)?;
+    let dir = if dir.is_dir() { Some(dir) } else { dir.parent() };
+    dir.into_iter().for_each(warn_of_missing_hashes);
+    Ok(earlier)
 }
 
 /// The comparison in a line or two.
@@ -195,7 +89,7 @@ pub(crate) fn check(broken: &[String], compared: Option<&Comparison>) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skillrl::core::Gate;
+    use skillrl::core::{Gate, ItemId, RolloutResult};
 
     fn result(id: usize, is_solved: bool) -> RolloutResult {
         let score = f64::from(u8::from(is_solved));

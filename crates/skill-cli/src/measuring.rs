@@ -6,12 +6,12 @@ use crate::error::CommandError;
 use crate::output::say;
 use crate::table::counted;
 use skillrl::config::LoadedConfig;
+use skillrl::core::RolloutResult;
 use skillrl::core::stats::score_interval;
 use skillrl::core::usage::dollars;
-use skillrl::core::{RolloutResult, SkillDoc};
 use skillrl::envs::{Env, Item, Split};
 use skillrl::hint::CommandHints;
-use skillrl::measurement::{self, MeasurementDir};
+use skillrl::measurement;
 use skillrl::pipeline::identity::data_of;
 use skillrl::pipeline::kind::has_phases;
 use skillrl::pipeline::records::RunIdentity;
@@ -23,7 +23,7 @@ use skillrl::pipeline::stage::silence::{
 use skillrl::pipeline::{Advice as _, PipelineError, RunReader, Warning};
 use skillrl::reports::words::percent;
 use skillrl::reports::{LEVEL, PhasesBrief};
-use skillrl::{skills, world};
+use skillrl::world;
 use std::path::Path;
 
 /// So many items are named where one is not found.
@@ -32,19 +32,13 @@ const MAX_NAMED_ITEMS: usize = 3;
 /// The split that is measured, where nobody names one.
 const USUAL_SPLIT: Split = Split::Val;
 
-/// Takes the directory of a measurement, before anything is paid for.
-pub(crate) fn open_out(
-    path: &Path,
-    skill: &SkillDoc,
-    items: &[Item],
-    settings: RunIdentity,
-    force: bool,
-) -> crate::Result<MeasurementDir> {
+/// Refuses a directory for a measurement inside of a skill, and warns of one without hashes unless it is replaced.
+pub(crate) fn check_out(path: &Path, force: bool) -> Result<(), CommandError> {
     check_outside("--out", path)?;
     if !force {
         warn_of_missing_hashes(path);
     }
-    Ok(MeasurementDir::open(path, skill, items, settings, force)?)
+    Ok(())
 }
 
 /// Warns of a measurement of an earlier version, in which damage is not detected.
@@ -65,38 +59,9 @@ pub(crate) fn check_not_empty(env: &dyn Env, split: Split) -> Result<(), skillrl
     Ok(())
 }
 
-/// The split that is measured where none is named: the validation split, or that of test in data with no other.
-pub(crate) fn usual_split(env: &dyn Env) -> Split {
-    let is_only =
-        |split: Split| Split::ALL.iter().all(|other| env.items(*other).is_empty() == (*other != split));
-    if is_only(Split::Test) { Split::Test } else { USUAL_SPLIT }
-}
-
 /// The split that is asked for.
 pub(crate) fn split_of(args: &EvalArgs) -> Result<Split, skillrl::Error> {
     args.split.as_deref().map_or(Ok(USUAL_SPLIT), world::split)
-}
-
-/// The skill that was asked for, else the best one of the run, else the one that a run would start from.
-///
-/// The environment is the caller's own: some read thousands of games, or start a program.
-pub(crate) fn choose_skill(
-    loaded: &LoadedConfig,
-    asked: Option<&Path>,
-    env: &dyn Env,
-) -> crate::Result<(String, SkillDoc)> {
-    if let Some(path) = asked {
-        return Ok((path.display().to_string(), skills::read_skill(path)?));
-    }
-    let best = loaded.run_dir().join("best_skill.md");
-    if best.is_file() {
-        return Ok((best.display().to_string(), skills::best_skill(&loaded.run_dir())?));
-    }
-    if let Some(skill) = skills::configured_skill(&loaded.config.skill)? {
-        return Ok(("the initial skill".to_owned(), skill));
-    }
-    let skill = env.initial_skill().unwrap_or_default();
-    Ok(("the environment's initial skill".to_owned(), skill))
 }
 
 /// A score with its interval, and the graded one where it differs.

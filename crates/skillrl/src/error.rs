@@ -348,7 +348,7 @@ impl Error {
             #[cfg(feature = "nats")]
             Self::NotSent { .. } => "check the file, and that it can be read".to_owned(),
             Self::LeftOut { .. } => "build with this feature, or change the setting".to_owned(),
-            Self::Measurement(error) => error.hint().to_owned(),
+            Self::Measurement(error) => error.hint(),
             Self::OtherPruning { .. } => "take another --out, or remove that directory".to_owned(),
             Self::TooManySteps { .. } => "lower `train.epochs`, or raise `train.batch_size`".to_owned(),
             Self::UnknownSplit { .. } => "name one of the three".to_owned(),

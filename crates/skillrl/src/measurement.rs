@@ -1,16 +1,25 @@
 //! Scores of skills on one split with one target.
 //!
 //! [`Measurement`] makes the rollouts, with an optional journal. [`MeasurementDir`] is the directory of the results and of
-//! the settings that decided them. `bank` measures a bank against no bank.
+//! the settings that decided them. [`SkillMeasurement`] measures a skill as `skillrl eval` does, [`Earlier`] is what it is
+//! compared with, and `bank` measures a bank against no bank.
 
 #[cfg(feature = "report")]
 pub mod bank;
 mod dir;
+#[cfg(feature = "report")]
+mod earlier;
+#[cfg(feature = "report")]
+mod skill;
 
 pub use dir::{
     MeasurementDir, RUNS, check_replaced, check_whole, identity, is_part_of, lacks_hashes, measured_with,
     write,
 };
+#[cfg(feature = "report")]
+pub use earlier::Earlier;
+#[cfg(feature = "report")]
+pub use skill::{InRun, SkillEvaluation, SkillMeasurement, usual_split};
 
 use crate::config::LoadedConfig;
 use skill_core::ItemId;

@@ -7,7 +7,7 @@ mod shown;
 pub(crate) use shown::source;
 
 use crate::config::key::declare::Fill as _;
-use crate::config::{BankConfig, RetrievalConfig, SkillConfig};
+use crate::config::{BankConfig, LoadedConfig, RetrievalConfig, SkillConfig};
 use crate::error::Error;
 use crate::not_a_skill::NotASkill;
 use skill_bank::format::{BankFormat, ReadBank};
@@ -36,6 +36,32 @@ use std::sync::Arc;
 pub fn configured_skill(skill: &SkillConfig) -> Result<Option<SkillDoc>, Error> {
     let Some(path) = &skill.initial else { return Ok(None) };
     with_editable(read_skill(&path.to_path())?, &skill.editable).map(Some)
+}
+
+/// The skill of this path, else the best one of the run, else the one that a run would start from; with its name.
+///
+/// The environment is the caller's own: some read thousands of games, or start a program.
+///
+/// # Errors
+///
+/// A skill that cannot be read.
+pub fn chosen(
+    loaded: &LoadedConfig,
+    asked: Option<&Path>,
+    env: &dyn Env,
+) -> Result<(String, SkillDoc), Error> {
+    if let Some(path) = asked {
+        return Ok((path.display().to_string(), read_skill(path)?));
+    }
+    let best = loaded.run_dir().join("best_skill.md");
+    if best.is_file() {
+        return Ok((best.display().to_string(), best_skill(&loaded.run_dir())?));
+    }
+    if let Some(skill) = configured_skill(&loaded.config.skill)? {
+        return Ok(("the initial skill".to_owned(), skill));
+    }
+    let skill = env.initial_skill().unwrap_or_default();
+    Ok(("the environment's initial skill".to_owned(), skill))
 }
 
 /// The skill with these further files as texts that are edited.

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &PruneArgs) -> crate::Result {
     settings.validate()?;
     let mut engine = if args.dry_run { Engine::without_keys(&loaded) } else { Engine::new(&loaded) };
     let env = world::environment(&loaded, engine.judge()?)?;
-    let (name, skill) = crate::measuring::choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
+    let (name, skill) = skillrl::skills::chosen(&loaded, args.skill.as_deref(), env.as_ref())?;
     check_not_empty(env.as_ref(), Split::Val)?;
     let n_items = env.items(Split::Val).len();
     let flip_rate =

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &TryArgs) -> crate::Result {
     let mut engine = Engine::new(&loaded);
     let env = world::environment(&loaded, engine.judge()?)?;
     let (split, item) = crate::measuring::find_item(env.as_ref(), Some(&args.item))?;
-    let (name, skill) = crate::measuring::choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
+    let (name, skill) = skillrl::skills::chosen(&loaded, args.skill.as_deref(), env.as_ref())?;
     let kept = if args.fresh { None } else { open_journal(&loaded)? };
     let journal = kept.as_ref().map(|(_, journal)| journal.clone());
     if let Some(journal) = &journal {

@@ -2,7 +2,6 @@
 
 use crate::args::{CollectArgs, Start};
 use crate::error::CommandError;
-use crate::measuring::choose_skill;
 use crate::measuring::described_spend;
 use crate::progress::{Progress, Show};
 use crate::start::{Started, is_json, load_started, simulated_line};
@@ -39,7 +38,7 @@ pub(crate) fn run(args: &CollectArgs) -> crate::Result {
     }
     let mut engine = Engine::new(&loaded);
     let env = world::environment(&loaded, engine.judge()?)?;
-    let (_, skill) = choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
+    let (_, skill) = skillrl::skills::chosen(&loaded, args.skill.as_deref(), env.as_ref())?;
     let n_episodes = args.episodes.or(is_without_run_dir.then_some(DEFAULT_EPISODES));
     let inputs = inputs(&loaded, args, n_episodes, &skill);
     let request = CollectRequest { split, n_episodes, expert: args.expert, skill };

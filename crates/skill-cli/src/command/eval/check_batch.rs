@@ -1,7 +1,6 @@
 //! `skillrl eval --policy DIR --check-batch`: what the number of replies that are decoded together does to a greedy score.
 
 use crate::args::EvalArgs;
-use crate::measuring::choose_skill;
 use crate::progress::{Progress, Show};
 use crate::start::load_start;
 use serde::Serialize;
@@ -94,7 +93,7 @@ fn measure(
     let env = world::environment(loaded, engine.judge()?)?;
     let (_, skill) = match chosen {
         Some(chosen) => chosen,
-        None => chosen.insert(choose_skill(loaded, args.skill.as_deref(), env.as_ref())?),
+        None => chosen.insert(skillrl::skills::chosen(loaded, args.skill.as_deref(), env.as_ref())?),
     };
     let target = engine.model(ModelRole::Target)?;
     let measurement = Measurement::new(loaded, &env, split, target, None)?;

@@ -3,16 +3,13 @@
 mod models;
 mod shown;
 
-use crate::against::{self, Earlier, Limits};
+use crate::against::{self, Limits};
 use crate::args::{DataArgs, EvalArgs, Start};
 use crate::command::CommandError;
 use crate::consent::{Sending, agree, is_new_address, total_words};
 use crate::data_start::{self, Use};
 use crate::estimates::passes_cost;
-use crate::measuring::{
-    check_not_empty, choose_skill, usual_split, warn_of_missing_hashes, warn_of_other_data,
-    warn_of_test_split,
-};
+use crate::measuring::{check_not_empty, warn_of_missing_hashes, warn_of_other_data, warn_of_test_split};
 use crate::progress::{Progress, Show};
 use skillrl::call_cache::CallCache;
 use skillrl::config::LoadedConfig;
@@ -20,6 +17,7 @@ use skillrl::core::RolloutResult;
 use skillrl::engine::Engine;
 use skillrl::envs::Split;
 use skillrl::matrix::{Cells, MatrixPlan, NamedModel, NamedSkill, OfRun};
+use skillrl::measurement::Earlier;
 use skillrl::pipeline::run_dir::is_run;
 use skillrl::pipeline::run_dir::measurement::is_measurement;
 use skillrl::pipeline::{OWN_TARGET, StopSignal};
@@ -63,20 +61,20 @@ pub(super) fn run(args: &EvalArgs) -> crate::Result {
     let prepared = prepare(args, &named, is_quiet)?;
     check_once(prepared.models.iter().map(|model| (model.name.clone(), &model.target)), "model")?;
     let limits = Limits::of(args);
-    let earlier = args.measurement.against.as_deref().map(Earlier::read).transpose()?;
+    let earlier = args.measurement.against.as_deref().map(against::read).transpose()?;
     let Prepared { start, loaded, models, skills, of_run, usual_out, is_transfer } = prepared;
     let mut engine = Engine::new(&loaded);
     let asked = args.split.as_deref().map(world::split).transpose()?;
     let env = world::environment_to_measure(&loaded, engine.judge()?, asked)?;
     let split = asked.unwrap_or_else(|| match args.targets {
         Some(_) => Split::Test,
-        None => usual_split(env.as_ref()),
+        None => skillrl::measurement::usual_split(env.as_ref()),
     });
     check_not_empty(env.as_ref(), split)?;
     let skills = match skills {
         Some(skills) => skills,
         None => {
-            let (name, skill) = choose_skill(&loaded, None, env.as_ref())?;
+            let (name, skill) = skills::chosen(&loaded, None, env.as_ref())?;
             vec![NamedSkill { name, skill }]
         }
     };
@@ -264,9 +262,10 @@ fn check_earlier(
     let target = engine.target(plan.models.first().map_or(OWN_TARGET, |model| &model.target))?;
     let settings = skillrl::measurement::identity(plan.loaded, plan.env.as_ref(), plan.split, target.id());
     warn_of_other_data(plan.loaded, plan.split, &settings);
-    let Some(earlier) = earlier else { return Ok(()) };
-    earlier.check_items(plan.env.items(plan.split), &settings, plan.split)?;
-    earlier.check_max_drop(plan.loaded, plan.env.items(plan.split), limits)
+    let (Some(earlier), items) = (earlier, plan.env.items(plan.split)) else { return Ok(()) };
+    earlier.check_items(items, &settings, plan.split).map_err(skillrl::Error::from)?;
+    limits.max_drop.map_or(Ok(()), |most| earlier.check_loss(plan.loaded, items, most))?;
+    Ok(())
 }
 
 fn agree_to_cost(plan: &MatrixPlan<'_>, start: &Start, agrees: bool) -> crate::Result {

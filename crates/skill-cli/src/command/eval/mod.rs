@@ -7,14 +7,13 @@ mod markdown;
 mod matrix;
 mod transfer;
 
-use crate::against::{self, Earlier, Limits};
+use crate::against::{self, Limits};
 use crate::args::{EvalArgs, Start};
 use crate::consent::{Sending, agree, is_new_address, total_words};
 use crate::data_start::{self, Use};
 use crate::estimates::passes_cost;
 use crate::measuring::{
-    activation_words, check_not_empty, choose_skill, open_out, score_words, unkept, usual_split,
-    warn_of_other_data, warn_of_replies, warn_of_test_split,
+    activation_words, check_out, score_words, unkept, warn_of_other_data, warn_of_replies, warn_of_test_split,
 };
 use crate::progress::{Progress, Show};
 use crate::run_text::summary::used_words;
@@ -23,24 +22,15 @@ use crate::table::counted;
 use serde_json::{Value, json};
 use skillrl::config::{LoadedConfig, ModelRole, simulated_models};
 use skillrl::core::stats::score_interval;
-use skillrl::core::{ItemId, RolloutResult, SkillDoc, SkillHash};
 use skillrl::engine::Engine;
-use skillrl::envs::source::document;
-use skillrl::envs::{Env, Split};
-use skillrl::measurement::{self, Measurement};
-use skillrl::pipeline::identity::scoring_changes;
-use skillrl::pipeline::records::RunIdentity;
-use skillrl::pipeline::records::arm::ArmName;
+use skillrl::envs::Split;
+use skillrl::measurement::{InRun, SkillEvaluation, SkillMeasurement};
+use skillrl::pipeline::StopSignal;
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
-use skillrl::pipeline::run_dir::{EvaluationDir, summarise};
-use skillrl::pipeline::stage::silence::check_spoken;
-use skillrl::pipeline::{RunReader, Stage, StopSignal};
 use skillrl::reports::words::percent;
 use skillrl::reports::{Comparison, LEVEL};
-use skillrl::{trainer, world};
-use std::collections::BTreeMap;
+use skillrl::{Error, trainer, world};
 use std::fmt::Write as _;
-use std::path::Path;
 
 pub(crate) fn run(args: &EvalArgs) -> crate::Result {
     if matrix::is_requested(args) {
@@ -60,58 +50,38 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
         args.quiet || args.json || args.markdown,
     )?;
     let loaded = crate::command::with_policy(loaded, args.policy.as_deref())?;
-    let asked = args.split.as_deref().map(world::split).transpose()?;
+    let split = args.split.as_deref().map(world::split).transpose()?;
     let limits = Limits::of(args);
-    let earlier = args.measurement.against.as_deref().map(Earlier::read).transpose()?;
+    let earlier = args.measurement.against.as_deref().map(against::read).transpose()?;
     let mut engine = Engine::new(&loaded);
-    let env = world::environment_to_measure(&loaded, engine.judge()?, asked)?;
-    let split = asked.unwrap_or_else(|| usual_split(env.as_ref()));
-    let (name, skill) = choose_skill(&loaded, args.skill.as_deref(), env.as_ref())?;
-    let target = engine.model(ModelRole::Target)?;
-    check_not_empty(env.as_ref(), split)?;
-    agree_to_pass(&Start { agrees: args.yes, ..start.clone() }, &loaded, env.as_ref(), (&skill, split))?;
-    let settings = measurement::identity(&loaded, env.as_ref(), split, target.id());
-    if let Some(earlier) = &earlier {
-        earlier.check_items(env.items(split), &settings, split)?;
-        earlier.check_max_drop(&loaded, env.items(split), limits)?;
+    let mut measurement = SkillMeasurement::new(&loaded, &mut engine, split, args.skill.as_deref())?;
+    if let Some(earlier) = earlier {
+        measurement.compare_with(earlier, limits.max_drop)?;
     }
+    agree_to_pass(&Start { agrees: args.yes, ..start.clone() }, &loaded, &measurement)?;
+    let split = measurement.split;
     warn_of_test_split(&loaded, split);
-    warn_of_other_data(&loaded, split, &settings);
-    let out = match &args.measurement.out {
-        Some(out) => {
-            let force = args.measurement.force;
-            Some(open_out(out, &skill, env.items(split), settings.clone(), force)?)
-        }
-        None => None,
-    };
-    let journal = out.as_ref().map(|out| out.journal.clone());
-    if let Some(out) = &out {
-        out.count_spent(&engine, None)?;
+    warn_of_other_data(&loaded, split, &measurement.settings);
+    if let Some(out) = &args.measurement.out {
+        check_out(out, args.measurement.force)?;
+        measurement.keep_in(out, args.measurement.force, &engine)?;
     }
     let n_sent_before = engine.budget().spent().calls;
-    let measurement = Measurement::new(&loaded, &env, split, target, journal.as_ref())?;
+    let (name, is_kept) = (measurement.name.clone(), args.measurement.out.is_some());
     let stop = StopSignal::default();
     let is_quiet = args.json || args.markdown || args.quiet;
     let progress = Progress::new(if is_quiet { Show::Quiet } else { Show::Progress });
-    let is_kept = out.is_some();
-    let source = document(&skill);
-    let measuring = measurement.scores(&source, (&progress, &stop));
-    let (measured, recorded) = crate::command::block_on(stop.clone(), "stopping", measuring)?
-        .map_err(|error| unkept(error, is_kept))?;
-    let evaluation = measured.evaluation;
-    check_spoken(&evaluation.results, Stage::Evaluate)?;
+    let measuring = measurement.measure((&progress, &stop));
+    let SkillEvaluation { evaluation, summary, in_run, compared } =
+        crate::command::block_on(stop.clone(), "stopping", measuring)?.map_err(|error| match error {
+            Error::Pipeline(error) => unkept(error, is_kept).into(),
+            error => error,
+        })?;
     warn_of_replies(&evaluation.results);
-    let summary = summarise(&skill.hash(), &evaluation, measured.tokens);
-    // The results come out of the journal; the items make room for them.
-    drop((measurement, env));
-    if let Some(out) = &out {
-        out.write(recorded.results(), &summary)?;
-    }
-    let compared = earlier.map(|earlier| earlier.compare(&loaded, &evaluation.results)).transpose()?;
     let measured = MeasuredSkill {
-        in_run: InRun::find(&loaded.run_dir(), (split, &settings), &summary.skill_hash, &evaluation.results),
+        in_run,
         broken: limits.broken(summary.hard, compared.as_ref()),
-        n_sent: out.as_ref().map(|_| engine.budget().spent().calls.saturating_sub(n_sent_before)),
+        n_sent: is_kept.then(|| engine.budget().spent().calls.saturating_sub(n_sent_before)),
         name,
         split,
         summary,
@@ -123,21 +93,17 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
 }
 
 /// Has a person agree to what a pass over the split costs, where the address is new.
-fn agree_to_pass(
-    start: &Start,
-    loaded: &LoadedConfig,
-    env: &dyn Env,
-    (skill, split): (&SkillDoc, Split),
-) -> crate::Result {
+fn agree_to_pass(start: &Start, loaded: &LoadedConfig, measurement: &SkillMeasurement<'_>) -> crate::Result {
+    let SkillMeasurement { env, skill, split, .. } = measurement;
     let total = is_new_address(start, loaded).then(|| {
         let settings = trainer::settings(&loaded.config)?;
-        passes_cost(loaded, env, skill, &settings, (split, 1))
+        passes_cost(loaded, env.as_ref(), skill, &settings, (*split, 1))
     });
     let total = total.transpose()?;
     agree(&Sending {
         loaded,
         is_new: total.is_some(),
-        total: total.as_ref().map(|total| total_words(total, split)).unwrap_or_default(),
+        total: total.as_ref().map(|total| total_words(total, *split)).unwrap_or_default(),
         most: total.and_then(|total| total.cost).map(|[_, most]| most),
         agrees: start.agrees,
     })
@@ -194,62 +160,6 @@ impl MeasuredSkill {
     }
 }
 
-/// An evaluation of a run of the same skill on the same split.
-struct InRun {
-    /// The strict score of the run.
-    hard: f64,
-    /// The share of the items that one of the two solves and the other does not.
-    flip_rate: f64,
-}
-
-impl InRun {
-    /// Looks for one in the run of the configuration, which has to be of the same items with the same scorer; the
-    /// first that it finds.
-    fn find(
-        run_dir: &Path,
-        (split, settings): (Split, &RunIdentity),
-        skill: &SkillHash,
-        results: &[RolloutResult],
-    ) -> Option<Self> {
-        let run = RunReader::open(run_dir).ok()?;
-        if !scoring_changes(&run.config().identity, settings, split.as_str()).is_empty() {
-            return None;
-        }
-        let best = run.state().ok().flatten().and_then(|state| EvaluationDir::of_skill(state.best_skill));
-        let places = match split {
-            Split::Train => Vec::new(),
-            Split::Val => {
-                [EvaluationDir::Baseline, EvaluationDir::FinalSelection].into_iter().chain(best).collect()
-            }
-            Split::Test => ArmName::ALL.iter().map(|arm| EvaluationDir::of_arm(*arm)).collect(),
-        };
-        let is_same = |dir: &EvaluationDir| {
-            run.evaluation_summary(*dir).ok().flatten().is_some_and(|known| known.skill_hash == *skill)
-        };
-        let scores = run.scores(places.into_iter().find(is_same)?).ok().flatten()?;
-        let now: BTreeMap<&ItemId, bool> =
-            results.iter().map(|result| (&result.id, result.is_success())).collect();
-        let both: Vec<(f64, bool, bool)> = scores
-            .iter()
-            .filter_map(|(id, score)| Some((score.hard, score.is_success(), *now.get(id)?)))
-            .collect();
-        let n = both.len() as f64;
-        let n_flips = both.iter().filter(|(_, then, now)| then != now).count();
-        (!both.is_empty()).then(|| Self {
-            hard: both.iter().map(|(hard, _, _)| hard).sum::<f64>() / n,
-            flip_rate: n_flips as f64 / n,
-        })
-    }
-
-    fn in_words(&self) -> String {
-        format!(
-            "the run measured {} with the same skill: {:.0} % of the items came out otherwise",
-            percent(self.hard),
-            100.0 * self.flip_rate
-        )
-    }
-}
-
 /// What was measured; `n_sent` is how many requests of it were sent now, where others may have been before.
 fn describe(
     name: &str,
@@ -265,7 +175,12 @@ fn describe(
         score_words(summary.hard, summary.soft, summary.n)
     );
     if let Some(in_run) = in_run {
-        let _ = writeln!(text, "       {}", in_run.in_words());
+        let _ = writeln!(
+            text,
+            "       the run measured {} with the same skill: {:.0} % of the items came out otherwise",
+            percent(in_run.hard),
+            100.0 * in_run.flip_rate
+        );
     }
     if let Some(activations) = summary.activations {
         let _ = writeln!(text, "loaded {}", activation_words(activations));

@@ -1,6 +1,6 @@
 //! One arm: a skill, or none, on all cases, as often as that is asked.
 
-use crate::measuring::open_out;
+use crate::measuring::check_out;
 use crate::progress::{Progress, Show};
 use serde_json::{Value, json};
 use skillrl::config::LoadedConfig;
@@ -11,7 +11,9 @@ use skillrl::envs::evals::{ArmRows, RunRow, checks_of};
 use skillrl::envs::source::document;
 use skillrl::envs::{Env, Item, Split};
 use skillrl::llm::{AgentWork, CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
-use skillrl::measurement::{Measured as Measurements, Measurement, RUNS, identity, is_part_of};
+use skillrl::measurement::{
+    Measured as Measurements, Measurement, MeasurementDir, RUNS, identity, is_part_of,
+};
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
 use skillrl::pipeline::run_dir::summarise;
 use skillrl::pipeline::stage::Draws;
@@ -119,7 +121,8 @@ impl Bench<'_> {
                     all.iter().filter(|item| !left_out.contains_key(&item.id)).cloned().collect();
                 // Other cases or more runs replace a smaller measurement, and answer its part from its calls.
                 let force = self.force || is_part_of(&place, &arm.skill, (all, &items), &settings)?;
-                Some(open_out(&place, &arm.skill, &items, settings, force)?)
+                check_out(&place, force)?;
+                Some(MeasurementDir::open(&place, &arm.skill, &items, settings, force)?)
             }
             None => None,
         };

@@ -10,7 +10,7 @@ mod kept;
 mod outcome;
 mod previous;
 
-use crate::against::{self, Earlier, Limits};
+use crate::against::{self, Limits};
 use crate::agent_cases;
 use crate::args::skill::EvalSkillArgs;
 use crate::coding_agent::{cases_place, check_outside};
@@ -29,6 +29,7 @@ use skillrl::core::{SkillDoc, SkillPackage};
 use skillrl::engine::Engine;
 use skillrl::envs::evals::{CaseSet, Check, write_workspace};
 use skillrl::llm::Spent;
+use skillrl::measurement::Earlier;
 use skillrl::world;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -120,13 +121,13 @@ pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
 /// The earlier measurement of an agent, which can be compared with.
 fn earlier(args: &EvalSkillArgs, agent: &Agent, loaded: &LoadedConfig) -> crate::Result<Option<Earlier>> {
     let Some(dir) = &args.measurement.against else { return Ok(None) };
-    let earlier = Earlier::read(&dir.join(&agent.name).join(CURRENT))?;
+    let earlier = against::read(&dir.join(&agent.name).join(CURRENT))?;
     let mut engine = Engine::new(loaded);
     let env = world::environment(loaded, engine.judge()?)?;
     let target = engine.model(skillrl::config::ModelRole::Target)?;
     let settings = skillrl::measurement::identity(loaded, env.as_ref(), SPLIT, target.id());
-    earlier.check_items(env.items(SPLIT), &settings, SPLIT)?;
-    earlier.check_runs(usize::from(args.runs))?;
+    earlier.check_items(env.items(SPLIT), &settings, SPLIT).map_err(skillrl::Error::from)?;
+    earlier.check_runs(usize::from(args.runs)).map_err(skillrl::Error::from)?;
     Ok(Some(earlier))
 }
 
