@@ -26,7 +26,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 /// The level of intervals, as in reports.
-const LEVEL: f64 = 0.95;
+pub(crate) const LEVEL: f64 = 0.95;
 
 /// Measures each of these skills on the items of the validation split; returns what each came to as JSON, and the
 /// difference of each to the first.

@@ -20,6 +20,8 @@ mod errors;
 #[cfg(feature = "extension")]
 mod evaluate;
 #[cfg(feature = "extension")]
+mod evaluate_file;
+#[cfg(feature = "extension")]
 mod events;
 #[cfg(feature = "extension")]
 mod job;
@@ -65,6 +67,7 @@ mod module {
         module.add_function(wrap_pyfunction!(crate::decisions::prompt_names, module)?)?;
         module.add_function(wrap_pyfunction!(crate::decisions::skill_hash, module)?)?;
         module.add_function(wrap_pyfunction!(crate::evaluate::evaluate, module)?)?;
+        module.add_function(wrap_pyfunction!(crate::evaluate_file::evaluate_file, module)?)?;
         module.add_function(wrap_pyfunction!(crate::package::data_rows, module)?)?;
         module.add_function(wrap_pyfunction!(crate::package::read_traces, module)?)?;
         module.add_function(wrap_pyfunction!(crate::package::skill_texts, module)?)?;

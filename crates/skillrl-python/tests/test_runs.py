@@ -415,6 +415,29 @@ def test_a_configuration_file_trains_the_bundled_task(tmp_path: Path, monkeypatc
         skillrl.train_file("demo/skillrl.toml", verbose=False, train__epohcs=1)
 
 
+def test_a_configuration_file_measures_skills_and_banks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for arguments in (["--dir", "demo"], ["--bank", "--world", "alfworld", "--dir", "banks"]):
+        made = subprocess.run([sys.executable, "-m", "skillrl", "demo", *arguments], capture_output=True, text=True)
+        assert made.returncode == 0, made.stderr
+    run = skillrl.Run.open("demo/run")
+    before = skillrl.eval_file("demo/skillrl.toml", skill="demo/initial_skill.md", split="test", out="first", verbose=False)
+    after = skillrl.eval_file("demo/skillrl.toml", split="test", against="first", verbose=False)
+    assert (before["hard"], after["hard"]) == (run["baseline_test_hard"], run["test_hard"])
+    assert after["compared"]["difference"] == pytest.approx(after["hard"] - before["hard"])
+    assert after.spent["calls"] > 0 and "improved" in repr(after)
+    again = skillrl.eval_file("demo/skillrl.toml", skill="demo/initial_skill.md", split="test", out="first", verbose=False)
+    assert again["hard"] == before["hard"]
+
+    bank = skillrl.eval_file("banks/bank.toml", bank="banks/bank-run/bank", split="test", verbose=False)
+    assert bank["compared"]["difference"] == pytest.approx(bank["hard"] - bank["without"]["hard"])
+    assert bank["hard"] > bank["without"]["hard"]
+    with pytest.raises(skillrl.SkillRLError):
+        skillrl.eval_file("demo/skillrl.toml", skill="nowhere.md", verbose=False)
+    with pytest.raises(skillrl.SkillRLError):
+        skillrl.eval_file("demo/skillrl.toml", against="nowhere", verbose=False)
+
+
 def test_other_errors_of_people_are_said_at_once(config: Any) -> None:
     parts = {"config": config(), "env": Shout(), "optimizer_client": Optimizer(), "target_client": Agent()}
     for name, wrong in (("config", {}), ("env", object()), ("optimizer_client", 5), ("target_client", None)):

@@ -8,12 +8,12 @@ pub(crate) use shown::source;
 
 use crate::config::key::declare::Fill as _;
 use crate::config::{BankConfig, LoadedConfig, RetrievalConfig, SkillConfig};
-use crate::error::Error;
+use crate::error::{Error, MeasurementError};
 use crate::not_a_skill::NotASkill;
 use skill_bank::format::{BankFormat, ReadBank};
 use skill_bank::retrieve::{Retrieval, RetrievalSettings, Threshold};
 use skill_bank::task_type::TypeTable;
-use skill_bank::{Bank, BankError, BankSource, BankView};
+use skill_bank::{Bank, BankError, BankSource, BankView, State};
 use skill_core::carried::{CarriedFile, CarriedFiles};
 use skill_core::package::SkillPackage;
 use skill_core::{SkillDoc, encoding};
@@ -36,6 +36,32 @@ use std::sync::Arc;
 pub fn configured_skill(skill: &SkillConfig) -> Result<Option<SkillDoc>, Error> {
     let Some(path) = &skill.initial else { return Ok(None) };
     with_editable(read_skill(&path.to_path())?, &skill.editable).map(Some)
+}
+
+/// Reads a bank that a person names.
+///
+/// # Errors
+///
+/// A bank that cannot be read.
+pub fn read_named_bank(path: &Path) -> Result<ReadBank, Error> {
+    if let Err(source) = std::fs::metadata(path) {
+        return Err(Error::Read { what: "bank", path: path.to_owned(), source });
+    }
+    Ok(read_bank(path)?)
+}
+
+/// Reads a bank whose skills agents are to be shown.
+///
+/// # Errors
+///
+/// A bank that cannot be read, or has no active skill.
+pub fn read_shown_bank(path: &Path) -> Result<ReadBank, Error> {
+    let read = read_named_bank(path)?;
+    if read.bank.view().skills().is_empty() {
+        let n_waiting = read.bank.skills().filter(|skill| skill.state() == State::Candidate).count();
+        return Err(MeasurementError::NoActiveSkill { path: path.to_owned(), n_waiting }.into());
+    }
+    Ok(read)
 }
 
 /// The skill of this path, else the best one of the run, else the one that a run would start from; with its name.

@@ -3,22 +3,23 @@
 pub(crate) mod blame;
 pub(crate) mod diff;
 pub(crate) mod listed;
-pub(crate) mod named;
 
 use crate::error::CommandError;
 use crate::output::say;
 use crate::table::harmless;
-use named::read_silently;
 use skillrl::bank::format::{BankFormat, ReadBank};
 use skillrl::bank::{Bank, Evidence, Skill, SkillRef, State, Tier, Utility};
 use skillrl::config::nearest_name;
 use skillrl::core::SkillPartId;
+#[cfg(feature = "weights")]
+use skillrl::error::MeasurementError;
 use skillrl::reports::words::points;
+use skillrl::skills::read_named_bank;
 use std::path::Path;
 
 /// Reads a bank, and says on standard error what a person should know about its file.
 pub(crate) fn read(path: &Path) -> crate::Result<ReadBank> {
-    let read = read_silently(path)?;
+    let read = read_named_bank(path)?;
     for note in &read.notes {
         say(&format!("note: {}", harmless(&note.to_string())));
     }
@@ -143,5 +144,17 @@ pub(crate) fn format_name(format: BankFormat) -> &'static str {
         BankFormat::Paper => "a bank of the SkillRL paper",
         BankFormat::Krill => "a bank of krill",
         BankFormat::Log => "a bank",
+    }
+}
+
+/// Refuses a bank that cannot be read, and warns of one without an active skill.
+#[cfg(feature = "weights")]
+pub(crate) fn check_named(path: &Path) -> crate::Result {
+    match skillrl::skills::read_shown_bank(path) {
+        Err(skillrl::Error::Measurement(nothing @ MeasurementError::NoActiveSkill { .. })) => {
+            say(&format!("warning: {}", harmless(&nothing.to_string())));
+            Ok(())
+        }
+        outcome => Ok(outcome.map(drop)?),
     }
 }

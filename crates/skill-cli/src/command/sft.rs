@@ -11,7 +11,7 @@ pub(crate) fn run(_: &crate::args::SftArgs) -> crate::Result {
 #[cfg(feature = "weights")]
 mod built_in {
     use crate::args::{SftArgs, Start};
-    use crate::banks::named::check_named;
+    use crate::banks::check_named;
     use crate::command::{CommandError, block_on, print_json, print_wrapped, say};
     use crate::progress::{Progress, Show};
     use crate::run_report::write_after;

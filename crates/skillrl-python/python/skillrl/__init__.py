@@ -13,7 +13,7 @@ _process.check_interpreter()
 
 from skillrl import core, envs, llm, pipeline, prompts, traces
 from skillrl._native import __version__
-from skillrl.agents import Failed, eval_agent, train_agent
+from skillrl.agents import Failed, Measured, eval_agent, eval_file, train_agent
 from skillrl.config import SkillOptConfig
 from skillrl.envs.task import TaskEnv
 from skillrl.errors import ConfigError, ModelError, RunError, SkillRLError
@@ -26,6 +26,7 @@ __all__ = [
     "ConfigError",
     "Edit",
     "Failed",
+    "Measured",
     "GateAction",
     "GateResult",
     "ModelError",
@@ -49,6 +50,7 @@ __all__ = [
     "prompts",
     "runs_frame",
     "eval_agent",
+    "eval_file",
     "traces",
     "train_agent",
     "train_file",

@@ -15,6 +15,7 @@ __all__ = [
     "data_rows",
     "edit_budget",
     "evaluate",
+    "evaluate_file",
     "extract_json",
     "gate_score",
     "mean_score",
@@ -132,6 +133,9 @@ def train(described: Any, on_events: Callable[[list[str]], None]) -> str:
 
 def evaluate(described: Any, skills: list[list[tuple[str, str]]], on_events: Callable[[list[str]], None]) -> str:
     """Measure skills; returns what each came to and what was spent, as JSON."""
+
+def evaluate_file(described: Any, on_events: Callable[[list[str]], None]) -> str:
+    """Measure a skill or a bank by a configuration file; returns its scores and what was spent, as JSON."""
 
 def split(types: list[str]) -> tuple[list[int], list[int], list[int]]:
     """Split items of these types at random: the positions in train, val and test."""

@@ -162,7 +162,8 @@ def train_agent(
 class Measured(dict[str, Any]):
     """What a skill is worth on tasks: ``hard`` and ``soft`` with the interval of ``hard``, and each result.
 
-    With ``against`` there is ``compared``: difference, its interval, and how many tasks improved and regressed.
+    With ``against``, or with a bank, there is ``compared``: difference, its interval, and how many tasks improved and
+    regressed.
     """
 
     #: Calls, tokens and money of the measurement.
@@ -217,6 +218,41 @@ def eval_agent(
     made = json.loads(_native.evaluate(described, [one.pairs for one in skills], progress(verbose)))
     measured = Measured(made["arms"][-1])
     measured.spent = made["spent"]
+    return measured
+
+
+def eval_file(
+    path: str | os.PathLike[str],
+    *,
+    skill: str | os.PathLike[str] | None = None,
+    bank: str | os.PathLike[str] | None = None,
+    split: str | None = None,
+    against: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    verbose: bool = True,
+    **settings: Any,
+) -> Measured:
+    """Measure by a configuration file, as ``skillrl eval`` does.
+
+    ``skill`` is the path of a skill, by default the best one of the run of the file, else its initial one. With ``bank``
+    the split is measured without and with this bank: ``compared`` is the difference, and ``without`` the scores without
+    it. ``split`` is ``train``, ``val`` or ``test``, by default ``val``. ``against`` is the ``out`` of an earlier
+    measurement of a skill.
+
+    With ``out``, the same call goes on where it stopped, and asks for no reply twice. ``settings`` take the place of
+    keys of the file, with ``__`` for the dot.
+    """
+    if bank is not None and against is not None:
+        raise ValueError("against is for skills; a bank is compared with no bank")
+    changed = {name.replace("__", "."): value for name, value in settings.items()}
+    described = _bridge.described_file(os.fspath(path), changed)
+    for name, value in {"skill": skill, "bank": bank, "against": against, "out": out}.items():
+        setattr(described, name, None if value is None else os.fspath(value))
+    described.split = split
+    made = json.loads(_native.evaluate_file(described, progress(verbose)))
+    spent = made.pop("spent")
+    measured = Measured(made)
+    measured.spent = spent
     return measured
 
 

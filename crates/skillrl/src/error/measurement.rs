@@ -28,6 +28,17 @@ pub enum MeasurementError {
         /// The journal.
         journal: PathBuf,
     },
+    /// No skill of a bank is active.
+    #[error(
+        "{} has no active skill, so no task would be shown anything; {n_waiting} candidates wait for a trial",
+        path.display()
+    )]
+    NoActiveSkill {
+        /// The bank.
+        path: PathBuf,
+        /// Candidates.
+        n_waiting: usize,
+    },
     /// An earlier measurement cannot be read.
     #[error("cannot read {}", path.display())]
     Unread {
@@ -92,6 +103,9 @@ impl MeasurementError {
             Self::Other { .. } => "name another directory with `--out`, or replace it with --force",
             Self::LostCalls { .. } => {
                 "bring it back from a copy, name another directory, or measure again with --force"
+            }
+            Self::NoActiveSkill { .. } => {
+                "`skillrl train` tries them with `bank.initial`, and `skillrl distill --admit unmeasured` makes a bank without trials"
             }
             Self::Unread { .. } | Self::NoResults { .. } => {
                 "name a directory that `skillrl eval --out DIR` has written"

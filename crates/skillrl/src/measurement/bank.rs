@@ -5,8 +5,9 @@ use crate::call_cache::{CallCache, count_spent_on};
 use crate::config::{LoadedConfig, ModelRole, simulated_models};
 use crate::engine::Engine;
 use crate::error::{Error, MeasurementError};
-use crate::{skills, trainer};
+use crate::{skills, trainer, world};
 use serde_json::{Value, json};
+use skill_bank::format::{Note, ReadBank};
 use skill_bank::retrieve::Retrieval;
 use skill_bank::{BankSource, BankView, SkillRef};
 use skill_core::canonical::canonical_hash;
@@ -31,9 +32,14 @@ use std::sync::Arc;
 /// A measurement of a bank, before the first request.
 pub struct BankMeasurement<'run> {
     loaded: &'run LoadedConfig,
-    env: Arc<dyn Env>,
-    split: Split,
-    view: BankView,
+    /// The tasks.
+    pub env: Arc<dyn Env>,
+    /// The split that is measured.
+    pub split: Split,
+    /// The bank as it is shown.
+    pub view: BankView,
+    /// What a person should know about its file.
+    pub notes: Vec<Note>,
     /// The document around the shown skills.
     frame: SkillDoc,
     target: Arc<dyn ChatModel>,
@@ -57,18 +63,26 @@ pub struct BankEvaluation {
 }
 
 impl<'run> BankMeasurement<'run> {
-    /// Prepares models and retrieval.
+    /// Prepares models, retrieval, the tasks of a configuration and this bank; the document around its skills is that of
+    /// the path, or the first one of a run.
     ///
     /// # Errors
     ///
-    /// A split without items, and models that cannot be built.
+    /// A bank or a skill that cannot be read, a bank without an active skill, a split without items, and models that cannot
+    /// be built.
     pub fn new(
         loaded: &'run LoadedConfig,
         engine: &mut Engine<'_>,
-        env: &Arc<dyn Env>,
         split: Split,
-        (view, frame): (BankView, SkillDoc),
+        (bank, skill): (&Path, Option<&Path>),
     ) -> Result<Self, Error> {
+        let ReadBank { bank, notes, .. } = skills::read_shown_bank(bank)?;
+        let view = bank.view();
+        let env = world::environment(loaded, engine.judge()?)?;
+        let frame = match skill {
+            Some(path) => skills::read_skill(path)?,
+            None => skills::first_skill(&loaded.config.skill, env.as_ref())?.unwrap_or_default(),
+        };
         let target = engine.model(ModelRole::Target)?;
         let embedding = engine.retrieval_model()?;
         if env.items(split).is_empty() {
@@ -82,8 +96,19 @@ impl<'run> BankMeasurement<'run> {
         if let Some(model) = &embedding {
             settings.insert("models.embedding".to_owned(), json!(model.id().to_string()));
         }
-        let env = Arc::clone(env);
-        Ok(Self { loaded, env, split, view, frame, target, embedding, retrieval, settings, kept: None })
+        Ok(Self {
+            loaded,
+            env,
+            notes,
+            split,
+            view,
+            frame,
+            target,
+            embedding,
+            retrieval,
+            settings,
+            kept: None,
+        })
     }
 
     /// Keeps calls and result in this directory, and tells the caps what was spent there before.

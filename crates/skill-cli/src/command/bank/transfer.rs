@@ -3,7 +3,6 @@
 use crate::args::bank::{BankExportArgs, BankImportArgs};
 use crate::args::distill::AdmitChoice;
 use crate::banks;
-use crate::banks::named::read_silently;
 use crate::error::CommandError;
 use crate::files::write_files;
 use crate::table::{counted, harmless};
@@ -15,6 +14,7 @@ use skillrl::bank::{Bank, BankSummary, State};
 use skillrl::core::SkillPartId;
 use skillrl::pipeline::PipelineError;
 use skillrl::pipeline::bank_dir::{BankDir, UNKNOWN_TIME, read_source};
+use skillrl::skills::read_named_bank;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -25,7 +25,7 @@ const MAX_NAMED: usize = 8;
 pub(super) fn import(args: &BankImportArgs) -> crate::Result {
     let file = &args.file;
     check_vacant(&args.out, true)?;
-    let read = read_silently(file)?;
+    let read = read_named_bank(file)?;
     if read.format == BankFormat::Log {
         let message = format!("{} is a bank of this program already", file.display());
         return Err(CommandError::new(message).with_hint("copy its directory").into());

@@ -1,7 +1,6 @@
 //! `skillrl eval --bank`: the tasks of a split with a bank and without it.
 
 use crate::args::{EvalArgs, MeasurementArgs, Start};
-use crate::banks::named::read_shown;
 use crate::command::CommandError;
 use crate::consent::agree_to_address;
 use crate::measuring::described_spend;
@@ -11,6 +10,7 @@ use crate::measuring::{
 use crate::progress::{Progress, Show};
 use crate::start::{load_start, simulated_line};
 use crate::table::{counted, harmless};
+use skillrl::Error;
 use skillrl::config::ModelRole;
 use skillrl::engine::Engine;
 use skillrl::measurement::bank::{BankEvaluation, BankMeasurement, Shown};
@@ -18,7 +18,6 @@ use skillrl::pipeline::StopSignal;
 use skillrl::pipeline::bank_dir::read_bank;
 use skillrl::pipeline::records::evaluation::Evaluation;
 use skillrl::reports::words::{measured, percent};
-use skillrl::{Error, skills, world};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -35,18 +34,12 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
         let message = "a bank is compared with no bank; `--against` is for skills";
         return Err(CommandError::new(message).with_hint("leave out `--against` or `--bank`").into());
     }
-    let read = read_shown(bank_path)?;
-    for note in read.notes.iter().filter(|note| note.is_of_log()) {
+    let mut engine = Engine::new(&loaded);
+    let named = (bank_path, args.skill.as_deref());
+    let mut measurement = BankMeasurement::new(&loaded, &mut engine, split, named)?;
+    for note in measurement.notes.iter().filter(|note| note.is_of_log()) {
         crate::command::say(&format!("note: {}", harmless(&note.to_string())));
     }
-    let view = read.bank.view();
-    let mut engine = Engine::new(&loaded);
-    let env = world::environment(&loaded, engine.judge()?)?;
-    let frame = match &args.skill {
-        Some(path) => skills::read_skill(path)?,
-        None => skills::first_skill(&loaded.config.skill, env.as_ref())?.unwrap_or_default(),
-    };
-    let mut measurement = BankMeasurement::new(&loaded, &mut engine, &env, split, (view.clone(), frame))?;
     agree_to_address(&start, &loaded)?;
     warn_of_test_split(&loaded, split);
     warn_of_other_data(&loaded, split, &measurement.settings);
@@ -66,7 +59,7 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
             error => error,
         })?;
     warn_of_replies(&evaluation.with.results);
-    if read_bank(bank_path).map_or(true, |now| now.bank.view().version() != view.version()) {
+    if read_bank(bank_path).map_or(true, |now| now.bank.view().version() != measurement.view.version()) {
         crate::command::say(&format!(
             "warning: {} has changed since this measurement began, which is of the bank as it was then",
             bank_path.display()
@@ -79,13 +72,13 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
     if args.json {
         return crate::command::print(&format!("{value}\n"));
     }
-    let n_skills = view.skills().len() as u64;
+    let n_skills = measurement.view.skills().len() as u64;
     let mut text = format!(
         "bank    {}: {} active, {}\nsplit   {split}, {}\n",
         bank_path.display(),
         counted(n_skills, "skill"),
         measured(n_skills, measurement.n_unmeasured() as u64),
-        counted(env.items(split).len() as u64, "item"),
+        counted(measurement.env.items(split).len() as u64, "item"),
     );
     text.push_str(&described(&evaluation));
     if out.is_some() {

@@ -1,13 +1,13 @@
 //! `skillrl inspect` of a bank: how many skills of which kind, and what a person should know about them.
 
 use crate::banks::format_name;
-use crate::banks::named::read_silently;
 use crate::banks::tier_name;
 use crate::table::{Column, counted, grouped, harmless, table, terminal_width};
 use serde_json::json;
 use skillrl::bank::format::ReadBank;
 use skillrl::bank::{BankSummary, TierSummary};
 use skillrl::reports::words::measured;
+use skillrl::skills::read_named_bank;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use std::path::Path;
 const MAX_GROUPS: usize = 8;
 
 pub(super) fn run(path: &Path, is_json: bool) -> crate::Result {
-    let read = read_silently(path)?;
+    let read = read_named_bank(path)?;
     let summary = BankSummary::of(&read.bank);
     if is_json {
         let notes: Vec<String> = read.notes.iter().map(ToString::to_string).collect();
