@@ -13,8 +13,8 @@ mod earlier;
 mod skill;
 
 pub use dir::{
-    MeasurementDir, RUNS, check_replaced, check_whole, identity, is_part_of, lacks_hashes, measured_with,
-    write,
+    MeasurementDir, RUNS, check_replaced, check_whole, identity, is_other_part_of, lacks_hashes,
+    measured_with, unchanged, write,
 };
 #[cfg(feature = "report")]
 pub use earlier::Earlier;

@@ -117,6 +117,11 @@ fn cases_that_are_excluded_are_not_run() {
     let found = context.succeed_json(&with(&["--out", "measured", "--json"]));
     assert_eq!(found["agents"][0]["differences"][0]["verdict"], "better");
     assert_eq!(context.read("starts").lines().count(), 24);
+    // An excluded case that now tests something is announced.
+    let tests = r#"{"type":"file","path":"total.txt"}"#;
+    context.replace("my-skill/evals/evals.json", r#"{"type":"diff","max_files":5}"#, tests);
+    let left = context.succeed_json(&with(&["--out", "measured", "--dry-run", "--json"]));
+    assert_eq!(left["starts"], 4);
 }
 
 #[test]

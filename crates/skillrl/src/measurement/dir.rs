@@ -53,7 +53,11 @@ struct MeasuredWith {
 
 /// The hashes of items by their ids.
 fn hashes_of(items: &[Item]) -> BTreeMap<String, String> {
-    items.iter().map(|item| (item.id.to_string(), canonical_hash(&json!(item)))).collect()
+    items.iter().map(|item| (item.id.to_string(), hash_of(item))).collect()
+}
+
+fn hash_of(item: &Item) -> String {
+    canonical_hash(&json!(item))
 }
 
 /// Settings that decide a score besides the skill: the models that answer and grade, the environment with its scorer, the
@@ -168,10 +172,21 @@ pub fn check_replaced(
     Ok(replaces_other)
 }
 
+/// The items that are as they were when the measurement in a directory was made.
+pub fn unchanged<'items>(
+    dir: &Path,
+    items: &'items [Item],
+) -> impl Iterator<Item = &'items Item> + use<'items> {
+    let with = regular_file::read(&dir.join(MEASURED_WITH_FILE)).ok();
+    let with = with.and_then(|bytes| serde_json::from_slice::<MeasuredWith>(&bytes).ok());
+    let then = with.map(|with| with.items).unwrap_or_default();
+    items.iter().filter(move |item| then.get(item.id.as_str()) == Some(&hash_of(item)))
+}
+
 /// True if a directory holds another part of this measurement: the same skill with the same settings, on other ones of
 /// these items than those that are measured now, or with fewer runs of each. Its calls answer for that part, so that only
 /// the rest is paid for.
-pub fn is_part_of(
+pub fn is_other_part_of(
     path: &Path,
     skill: &SkillDoc,
     (items, measured): (&[Item], &[Item]),

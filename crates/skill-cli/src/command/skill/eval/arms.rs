@@ -12,7 +12,7 @@ use skillrl::envs::source::document;
 use skillrl::envs::{Env, Item, Split};
 use skillrl::llm::{AgentWork, CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
 use skillrl::measurement::{
-    Measured as Measurements, Measurement, MeasurementDir, RUNS, identity, is_part_of,
+    Measured as Measurements, Measurement, MeasurementDir, RUNS, identity, is_other_part_of,
 };
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
 use skillrl::pipeline::run_dir::summarise;
@@ -120,7 +120,7 @@ impl Bench<'_> {
                 let items: Vec<Item> =
                     all.iter().filter(|item| !left_out.contains_key(&item.id)).cloned().collect();
                 // Other cases or more runs replace a smaller measurement, and answer its part from its calls.
-                let force = self.force || is_part_of(&place, &arm.skill, (all, &items), &settings)?;
+                let force = self.force || is_other_part_of(&place, &arm.skill, (all, &items), &settings)?;
                 check_out(&place, force)?;
                 Some(MeasurementDir::open(&place, &arm.skill, &items, settings, force)?)
             }

@@ -2,7 +2,7 @@
 
 use super::arms::Arm;
 use super::outcome::Naming;
-use super::{CURRENT, NONE, PREVIOUS};
+use super::{CURRENT, IDLE, NONE, PREVIOUS};
 use crate::agent_cases::prices_of;
 use crate::args::skill::EvalSkillArgs;
 use crate::outcomes::outcomes_in;
@@ -12,12 +12,15 @@ use serde_json::{Map, Value};
 use skill_agents::Agent;
 use skillrl::core::RolloutResult;
 use skillrl::core::usage::{Usage, dollars};
-use skillrl::envs::evals::CaseSet;
+use skillrl::envs::Item;
+use skillrl::envs::evals::{Case, CaseSet};
 use skillrl::llm::Prices;
 use skillrl::llm::regular_file;
+use skillrl::measurement::unchanged;
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
 use skillrl::pipeline::run_dir::{RESULTS_FILE, SUMMARY_FILE};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 /// Runs whose cost is known.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,6 +35,8 @@ pub(super) struct Known {
 #[derive(Deserialize)]
 struct Recorded {
     #[serde(default)]
+    id: String,
+    #[serde(default)]
     extras: Map<String, Value>,
     #[serde(default)]
     usage: Usage,
@@ -42,28 +47,54 @@ fn of_run(reported: Option<&Value>, usage: Usage, prices: Option<Prices>) -> Opt
     reported.and_then(Value::as_f64).or_else(|| Some(prices?.cost(usage)))
 }
 
-/// How many runs of an arm are on record where the measurement is kept, unless it is made again.
-pub(super) fn n_measured(args: &EvalSkillArgs, agent: &Agent, arm: &Arm) -> usize {
-    let out = args.measurement.out.as_ref().filter(|_| !args.measurement.force);
-    let Some(dir) = out.map(|out| out.join(&agent.name).join(arm.name)) else { return 0 };
-    // What cannot be read is refused where it is needed.
-    let read = |name: &str| regular_file::read(&dir.join(name)).unwrap_or_default();
-    let summary = serde_json::from_slice::<EvaluationSummary>(&read(SUMMARY_FILE)).ok();
-    let results = || serde_json::from_slice::<Vec<Recorded>>(&read(RESULTS_FILE)).unwrap_or_default();
-    summary.filter(|summary| summary.skill_hash == arm.skill.hash()).map_or(0, |_| results().len())
+/// What is going to be run, beside what is on record.
+pub(super) struct Plan<'a> {
+    pub(super) args: &'a EvalSkillArgs,
+    pub(super) set: &'a CaseSet,
+    pub(super) naming: &'a Naming,
+    /// The cases as tasks; none where they cannot be used, and then nothing is on record.
+    pub(super) items: &'a [Item],
 }
 
-/// How many cases are in no verdict, and so not run: those whose prompt names the skill, and those that the control on
-/// record leaves out.
-pub(super) fn n_excluded(args: &EvalSkillArgs, agent: &Agent, set: &CaseSet, naming: &Naming) -> usize {
-    let out = args.measurement.out.as_ref().filter(|_| !args.measurement.force);
-    let recorded = out.map(|out| outcomes_in(&out.join(&agent.name))).unwrap_or_default();
-    let rows = recorded.iter().filter_map(|kept| kept.pointer("/outcome/cases")?.as_array()).flatten();
-    let of_control: BTreeSet<&str> = rows
-        .filter(|row| row.get("excluded").is_some_and(Value::is_string))
-        .filter_map(|row| row.get("id")?.as_str())
-        .collect();
-    set.cases.iter().filter(|case| of_control.contains(case.id.as_str()) || naming.is_in(case)).count()
+impl Plan<'_> {
+    /// Where an arm is on record, unless it is measured again, and its cases that have not changed since.
+    fn recorded(&self, agent: &Agent, arm: &str) -> Option<(PathBuf, BTreeSet<&str>)> {
+        let out = self.args.measurement.out.as_ref().filter(|_| !self.args.measurement.force)?;
+        let dir = out.join(&agent.name).join(arm);
+        let same = unchanged(&dir, self.items).map(|item| item.id.as_str()).collect();
+        Some((dir, same))
+    }
+
+    /// The cases that are run: neither does the prompt name the skill, nor does the control on record exclude them.
+    pub(super) fn counting(&self, agent: &Agent) -> BTreeSet<&str> {
+        let (dir, same) = self.recorded(agent, IDLE).unwrap_or_default();
+        let recorded = dir.parent().map(outcomes_in).unwrap_or_default();
+        let rows = recorded.iter().filter_map(|kept| kept.pointer("/outcome/cases")?.as_array()).flatten();
+        let excluded: BTreeSet<&str> = rows
+            .filter(|row| row.get("excluded").is_some_and(Value::is_string))
+            .filter_map(|row| row.get("id")?.as_str())
+            .filter(|id| same.contains(id))
+            .collect();
+        let is_run = |case: &&Case| !excluded.contains(case.id.as_str()) && !self.naming.is_in(case);
+        self.set.cases.iter().filter(is_run).map(|case| case.id.as_str()).collect()
+    }
+
+    /// How many runs of these cases an arm lacks.
+    pub(super) fn n_left(&self, agent: &Agent, arm: &Arm, counting: &BTreeSet<&str>) -> usize {
+        let runs = usize::from(self.args.runs);
+        let (dir, same) = self.recorded(agent, arm.name).unwrap_or_default();
+        // What cannot be read is refused where it is needed.
+        let read = |name: &str| regular_file::read(&dir.join(name)).unwrap_or_default();
+        let summary = serde_json::from_slice::<EvaluationSummary>(&read(SUMMARY_FILE)).ok();
+        let is_of_arm = summary.is_some_and(|summary| summary.skill_hash == arm.skill.hash());
+        let results: Vec<Recorded> = match is_of_arm {
+            true => serde_json::from_slice(&read(RESULTS_FILE)).unwrap_or_default(),
+            false => Vec::new(),
+        };
+        let n_recorded =
+            |id: &str| results.iter().filter(|result| result.id == id && same.contains(id)).count();
+        counting.iter().map(|id| runs.saturating_sub(n_recorded(id))).sum()
+    }
 }
 
 impl Known {

@@ -27,12 +27,14 @@ use skillrl::config::LoadedConfig;
 use skillrl::core::usage::dollars;
 use skillrl::core::{SkillDoc, SkillPackage};
 use skillrl::engine::Engine;
+use skillrl::envs::Env;
 use skillrl::envs::evals::{CaseSet, Check, write_workspace};
 use skillrl::llm::Spent;
 use skillrl::measurement::Earlier;
 use skillrl::world;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The names of arms.
 const NONE: &str = "none";
@@ -76,13 +78,15 @@ pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
     if !args.dry_run {
         planned.iter().try_for_each(|planned| agent_cases::check_program(&args.common, planned.agent))?;
     }
-    match check_ready(&planned).map_err(|error| ended::worded(args, error)) {
+    let env = match check_ready(&planned).map_err(|error| ended::worded(args, error)) {
         Err(error) if args.dry_run => {
             say(&format!("warning: {}", error.text().unwrap_or_default()));
+            None
         }
         ready => ready?,
-    }
-    if !agreed(args, (&set, &naming), &arms, &agents)? {
+    };
+    let items = env.as_ref().map(|env| env.items(SPLIT)).unwrap_or_default();
+    if !agreed(&cost::Plan { args, set: &set, naming: &naming, items }, &arms, &agents)? {
         return Ok(());
     }
     let (mut outcomes, mut broken, mut spent) = (Vec::new(), Vec::new(), Spent::default());
@@ -131,18 +135,19 @@ fn earlier(args: &EvalSkillArgs, agent: &Agent, loaded: &LoadedConfig) -> crate:
     Ok(Some(earlier))
 }
 
-/// Looks whether cases, grader, sandbox and agents can be used, before a person is asked.
-fn check_ready(planned: &[Planned]) -> crate::Result {
-    for (idx, planned) in planned.iter().enumerate() {
+/// Looks whether cases, grader, sandbox and agents can be used, before a person is asked; returns the cases.
+fn check_ready(planned: &[Planned]) -> crate::Result<Option<Arc<dyn Env>>> {
+    let mut env = None;
+    for planned in planned {
         let mut engine = Engine::new(&planned.loaded);
         let judge = engine.judge()?;
         engine.model(skillrl::config::ModelRole::Target)?;
         // The projects of the cases are the same for all agents.
-        if idx == 0 {
-            world::environment(&planned.loaded, judge)?;
+        if env.is_none() {
+            env = Some(world::environment(&planned.loaded, judge)?);
         }
     }
-    Ok(())
+    Ok(env)
 }
 
 /// The arms, the one without a skill first.
@@ -160,25 +165,23 @@ fn chosen_arms(args: &EvalSkillArgs, skill: &SkillDoc) -> crate::Result<Vec<Arm>
 }
 
 /// Says what it takes, and asks a person at a terminal; true if it begins.
-fn agreed(
-    args: &EvalSkillArgs,
-    (set, naming): (&CaseSet, &Naming),
-    arms: &[Arm],
-    agents: &[&Agent],
-) -> crate::Result<bool> {
-    let (n_cases, runs) = (set.cases.len(), usize::from(args.runs));
-    let n_of_arm = |agent: &Agent| (n_cases - cost::n_excluded(args, agent, set, naming)) * runs;
-    let n_of_agent = |agent: &Agent| -> usize {
-        let n_left = |arm: &Arm| n_of_arm(agent).saturating_sub(cost::n_measured(args, agent, arm));
-        arms.iter().map(n_left).sum()
+fn agreed(plan: &cost::Plan<'_>, arms: &[Arm], agents: &[&Agent]) -> crate::Result<bool> {
+    let cost::Plan { args, set, .. } = plan;
+    let runs = usize::from(args.runs);
+    let counting: Vec<BTreeSet<&str>> = agents.iter().map(|agent| plan.counting(agent)).collect();
+    let n_left = |(agent, counting): (&&Agent, &BTreeSet<&str>)| -> usize {
+        arms.iter().map(|arm| plan.n_left(agent, arm, counting)).sum()
     };
-    let n_starts: usize = agents.iter().map(|agent| n_of_agent(agent)).sum();
-    let n_graded = set.cases.iter().filter(|case| case.checks.iter().any(Check::needs_grader)).count();
-    // The control is graded once.
-    let n_calls = n_graded * (runs * arms.len() + 1) * agents.len();
+    let n_left: Vec<usize> = agents.iter().zip(&counting).map(n_left).collect();
+    let n_starts: usize = n_left.iter().sum();
+    let graded = || set.cases.iter().filter(|case| case.checks.iter().any(Check::needs_grader));
+    // The control is graded once, on all cases.
+    let n_of_runs = |counting: &BTreeSet<&str>| {
+        graded().filter(|case| counting.contains(case.id.as_str())).count() * runs * arms.len()
+    };
+    let n_calls: usize = counting.iter().map(|counting| graded().count() + n_of_runs(counting)).sum();
     let known: Vec<Known> = agents.iter().map(|agent| Known::on_record(args, agent)).collect();
-    let dollars: Option<f64> =
-        agents.iter().zip(&known).map(|(agent, known)| known.of_runs(n_of_agent(agent))).sum();
+    let dollars: Option<f64> = known.iter().zip(&n_left).map(|(known, n_left)| known.of_runs(*n_left)).sum();
     if args.dry_run && args.common.json {
         let found = json!({"starts": n_starts, "grader_calls": n_calls, "dollars": dollars});
         print(&format!("{found}\n"))?;
@@ -186,13 +189,18 @@ fn agreed(
     }
     let titles: Vec<&str> = agents.iter().map(|agent| agent.title.as_str()).collect();
     let names: Vec<&str> = arms.iter().map(|arm| arm.name).collect();
-    let cost_of = |(agent, known): (&&Agent, &Known)| {
+    let cost_of = |((agent, known), n_left): ((&&Agent, &Known), &usize)| {
         let unknown = || "the cost is known after the first arm".to_owned();
-        let words = known.words(n_of_agent(agent)).unwrap_or_else(unknown);
+        let words = known.words(*n_left).unwrap_or_else(unknown);
         if agents.len() == 1 { words } else { format!("{}: {words}", agent.title) }
     };
-    let costs: Vec<String> = agents.iter().zip(&known).map(cost_of).collect();
-    let n_all: usize = agents.iter().map(|agent| n_of_arm(agent) * arms.len()).sum();
+    let costs: Vec<String> = agents.iter().zip(&known).zip(&n_left).map(cost_of).collect();
+    let n_all: usize = counting.iter().map(|counting| counting.len() * runs * arms.len()).sum();
+    let n_cases = counting.iter().map(BTreeSet::len).max().unwrap_or_default();
+    let cases = match set.cases.len() - n_cases {
+        0 => counted(n_cases as u64, "case"),
+        _ => format!("{n_cases} of {}", counted(set.cases.len() as u64, "case")),
+    };
     let on_record = match n_all - n_starts {
         0 => String::new(),
         n => format!("; {} on record", counted(n as u64, "further run")),
@@ -201,7 +209,7 @@ fn agreed(
         "at most {} of {} ({}, {} each, arms {}{on_record}) and {} of the grader; {}",
         counted(n_starts as u64, "start"),
         titles.join(", "),
-        counted(n_cases as u64, "case"),
+        cases,
         counted(runs as u64, "run"),
         names.join(", "),
         counted(n_calls as u64, "call"),
