@@ -38,6 +38,9 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
 
 /// What commands import from other commands: what several need is a module beside `command`.
 fn siblings(cli: &Crate) -> Vec<String> {
+    if !cli.is_module(&vec!["command".to_owned()]) {
+        return vec!["the commands are not in `command` any more".to_owned()];
+    }
     let graph = cli.graphs().remove(&vec!["command".to_owned()]).unwrap_or_default();
     let arrows = graph.iter().flat_map(|(from, to)| to.iter().map(move |(to, (file, _))| (from, to, file)));
     arrows.map(|(from, to, file)| format!("command {from} imports command {to}: {file}")).collect()
@@ -296,6 +299,24 @@ mod tests {
                 "c -> a: c names super::a",
             ],
         );
+    }
+
+    #[test]
+    fn commands_must_not_import_one_another() {
+        let siblings = |files: &[(&str, &str)]| {
+            let files = files.iter().map(|(path, text)| {
+                (path.split('/').map(str::to_owned).collect(), (*path).to_owned(), (*text).to_owned())
+            });
+            super::siblings(&Crate::of(files.collect()).unwrap())
+        };
+        let (train, eval) = (("command/train", "use crate::shared::f;"), ("command/eval/mod", ""));
+        assert!(siblings(&[train, eval, ("shared", "")]).is_empty());
+        let one = ("command/eval/deep", "use crate::command::train::run;");
+        assert_eq!(
+            siblings(&[train, one, ("shared", "")]),
+            ["command eval imports command train: command/eval/deep"]
+        );
+        assert_eq!(siblings(&[("shared", "")]).len(), 1);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What is measured: the configuration of one agent, and what it takes.
+//! Runs of a coding agent on the cases of a skill: their configuration, prices and checks before a start.
 
 use crate::args::Price;
 use crate::args::skill::{AgentArgs, EvalSkillArgs};

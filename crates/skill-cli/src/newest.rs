@@ -1,4 +1,5 @@
-//! The run that a command is about: the one that is named, that of a configuration that is named, or the newest here.
+//! What a command is about: the run that is named, that of a configuration that is named, or the newest here; and the
+//! command for a path that is something else.
 
 use crate::args::journal::{JournalCommand, JournalStatsArgs, RunArg};
 use crate::args::{Command, NEWEST, StatusArgs, as_word};
@@ -25,7 +26,7 @@ const RUNS: &str = "runs";
 const TIMED: [&str; 2] = ["events.jsonl", "config.json"];
 
 /// Puts the newest run in the place of one that is not named, and the run of a configuration in the place of that; says
-/// which it is.
+/// which it is. `show` and `inspect` of a journal or a directory of runs become the commands for these.
 ///
 /// # Errors
 ///

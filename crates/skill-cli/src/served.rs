@@ -1,4 +1,4 @@
-//! What this program serves, and who may read it.
+//! The default directory of `serve` and `mcp`, and the token of servers.
 
 use crate::error::CommandError;
 use skill_serve::{AccessError, Token};

@@ -91,6 +91,10 @@ impl Objective {
 
     /// The comparison of a candidate of which nothing is known yet, whose draws will be measured in this order: it is
     /// rejected as soon as it can win neither by its score nor by its tokens.
+    ///
+    /// # Panics
+    ///
+    /// An order with draws that `current` does not have.
     pub fn early(&self, current: Measures<'_>, order: &[usize]) -> EarlyRejection {
         let rejection = EarlyRejection::of_rule(self.rule, current.bar, order);
         match self.saving {

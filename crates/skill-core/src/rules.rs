@@ -66,6 +66,10 @@ pub fn skill_rules(skill: &SkillDoc) -> Vec<SkillRule> {
 ///
 /// A heading goes with the last rule of its section; the title of the skill and of each file stays. No two blank lines
 /// come together where something was taken out.
+///
+/// # Panics
+///
+/// Rules of another skill, whose lines this one does not have.
 pub fn without_rules(skill: &SkillDoc, rules: &[SkillRule], is_taken: impl Fn(usize) -> bool) -> SkillDoc {
     let text = skill.source_text();
     let kinds = line_kinds(text);

@@ -1,7 +1,7 @@
 //! What makes a run the run it is: the settings that may not change while it is resumed.
 
 use crate::error::{PipelineError, SettingChange};
-use crate::kind::{self, MODE};
+use crate::kind::{self, MODE, RunKind};
 use crate::prompts::PromptLibrary;
 use crate::records::RunIdentity;
 use crate::records::bank::ROUNDS_DIR;
@@ -182,10 +182,11 @@ pub fn data_of(split: &str) -> String {
 /// Refuses the directory of a run that trains a bank: by the names of its files, and where its log is gone by what it
 /// says of itself.
 pub(crate) fn check_is_document(dir: &Path, stored: Option<&RunIdentity>) -> Result<(), PipelineError> {
-    if stored.is_some_and(|stored| kind::mode_of(stored) == "bank") && dir.join(ROUNDS_DIR).exists()
+    if stored.is_some_and(|stored| kind::mode_of(stored) == RunKind::Bank.as_str())
+        && dir.join(ROUNDS_DIR).exists()
         || kind::trains_bank(dir)
     {
-        return Err(other_mode(dir, "bank", "document"));
+        return Err(other_mode(dir, RunKind::Bank.as_str(), RunKind::Document.as_str()));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The kinds of runs, and how the directory of each is known: by the names of its files alone.
+//! The kinds of runs: what differs between them, and how the directory of each is known, by the names of its files alone.
 //!
 //! # Invariants
 //!
@@ -15,6 +15,8 @@ pub const MODE: &str = "train.mode";
 
 skill_core::named_enum! {
     /// What a run trains; its name is the mode in the identity of the run.
+    ///
+    /// Where a directory has files of several kinds, it is of the last of them in this order.
     pub enum RunKind {
         /// A skill document.
         Document = "document",

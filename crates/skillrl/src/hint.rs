@@ -9,7 +9,7 @@ use skill_llm::error::GiveUpReason;
 use skill_llm::journal::JOURNAL_FILE;
 use skill_llm::{ErrorClass, JournalError, LlmError};
 use skill_pipeline::error::{NoteRefusal, SettingChange, is_without_locks};
-use skill_pipeline::kind::has_phases;
+use skill_pipeline::kind::{RunKind, has_phases};
 use skill_pipeline::{Advice, PipelineError, SettingsError, Warning};
 use std::io;
 use std::path::Path;
@@ -207,7 +207,7 @@ fn is_of_earlier_search(change: &SettingChange) -> bool {
 /// True if the run trains a bank, as a world without a configuration once did, and all phases are asked for.
 fn is_bank_of_old_default(change: &SettingChange) -> bool {
     matches!(change, SettingChange::Value { name, was, is }
-        if name == "train.mode" && was == "bank" && is == "weights")
+        if name == "train.mode" && was == "bank" && is == RunKind::Phases.as_str())
 }
 
 /// What to do about settings of a run that cannot work.

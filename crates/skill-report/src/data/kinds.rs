@@ -2,8 +2,7 @@
 
 use super::any::AnyReport;
 use super::bank::{self, BankBrief, BankReport};
-use super::overview::RunOverview;
-use super::overview::of_document;
+use super::overview::{RunOverview, of_document};
 use super::phases::{self, PhasesBrief, PhasesReport};
 use super::rl::{self, RlBrief, RlReport};
 use super::sft::{self, SftBrief, SftReport};

@@ -14,7 +14,7 @@ use skill_core::{Gate, GateMetric, ItemId, ItemScore};
 use skill_llm::error::with_causes;
 use skill_pipeline::error::SettingChange;
 use skill_pipeline::identity::scoring_changes;
-use skill_pipeline::kind;
+use skill_pipeline::kind::{self, RunKind};
 use skill_pipeline::records::{RunIdentity, TokensByStage};
 use skill_pipeline::run_dir::EvaluationDir;
 use skill_pipeline::{PipelineError, RunReader};
@@ -231,10 +231,10 @@ impl RunRow {
 
     /// What the run trains, where it can be compared.
     pub fn trains(&self) -> Option<Trained> {
-        match self.kind? {
-            "document" => Some(Trained::Document),
-            "bank" => Some(Trained::Bank),
-            _ => None,
+        match RunKind::parse(self.kind?)? {
+            RunKind::Document => Some(Trained::Document),
+            RunKind::Bank => Some(Trained::Bank),
+            RunKind::Sft | RunKind::Rl | RunKind::Phases => None,
         }
     }
 

@@ -180,7 +180,8 @@ impl Ways {
                 let mut shuffled = all.clone();
                 random.shuffle(&mut shuffled);
                 let (new, old) = shuffled.split_at(*n_new);
-                let mean_of = |half: &[f64]| mean(half.iter()).expect("an informative group has both halves");
+                let mean_of =
+                    |half: &[f64]| mean(half.iter()).expect("a group with a difference has both halves");
                 mean_of(new) - mean_of(old)
             }
         }

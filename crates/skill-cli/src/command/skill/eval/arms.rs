@@ -18,7 +18,7 @@ use skillrl::pipeline::records::evaluation::EvaluationSummary;
 use skillrl::pipeline::run_dir::summarise;
 use skillrl::pipeline::stage::Draws;
 use skillrl::pipeline::{Stage, StopSignal};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -43,8 +43,8 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// The runs on the cases that count, as skill-creator's viewer has them; an arm has its name there.
-    pub(super) fn rows(&self, name: &str, counting: &BTreeSet<&str>) -> ArmRows {
+    /// The runs as skill-creator's viewer has them; an arm has its name there.
+    pub(super) fn rows(&self, name: &str) -> ArmRows {
         let number = |result: &RolloutResult, key: &str| {
             result.extras.get(key).and_then(Value::as_f64).unwrap_or_default()
         };
@@ -57,15 +57,7 @@ impl Measured {
             tokens: result.usage.tokens(),
             tool_calls: number(result, "tool_calls") as u64,
         };
-        ArmRows {
-            name: name.to_owned(),
-            runs: self
-                .results
-                .iter()
-                .filter(|result| counting.contains(result.id.as_str()))
-                .map(row)
-                .collect(),
-        }
+        ArmRows { name: name.to_owned(), runs: self.results.iter().map(row).collect() }
     }
 }
 

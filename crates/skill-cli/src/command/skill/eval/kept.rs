@@ -10,7 +10,7 @@ use skillrl::pipeline::records::StageTokens;
 use skillrl::pipeline::run_dir::atomic;
 use skillrl::reports::Matrix;
 use skillrl::reports::matrix::{CellResults, MatrixModel, MatrixSkill, reply_of, texts_of};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -33,15 +33,11 @@ pub(super) struct OfAgent {
 }
 
 impl OfAgent {
-    /// The arms on the cases that count.
-    pub(super) fn new(
-        (title, model): (&str, &str),
-        measured: &[(&Measured, SkillHash)],
-        counting: &BTreeSet<&str>,
-    ) -> Self {
+    /// The arms with their runs.
+    pub(super) fn new((title, model): (&str, &str), measured: &[(&Measured, SkillHash)]) -> Self {
         let arms = measured.iter().map(|(arm, hash)| {
             let skill = MatrixSkill { name: arm.title.clone(), hash: hash.clone() };
-            (skill, cell(arm, counting))
+            (skill, cell(arm))
         });
         Self {
             title: title.to_owned(),
@@ -71,9 +67,9 @@ pub(super) fn write_page(out: &Path, agents: &[OfAgent]) -> crate::Result {
 }
 
 /// An arm, with the share of its runs that pass as the score of a case.
-fn cell(arm: &Measured, counting: &BTreeSet<&str>) -> CellResults {
+fn cell(arm: &Measured) -> CellResults {
     let mut of_case: BTreeMap<&ItemId, Vec<&RolloutResult>> = BTreeMap::new();
-    for result in arm.results.iter().filter(|result| counting.contains(result.id.as_str())) {
+    for result in &arm.results {
         of_case.entry(&result.id).or_default().push(result);
     }
     let mut cell = CellResults::default();

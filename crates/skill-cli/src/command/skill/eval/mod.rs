@@ -290,19 +290,17 @@ fn of_agent(
     spent.calls = spent.calls.saturating_add(of_agent.calls);
     spent.money += of_agent.money;
     let cases = outcome::cases(&control, &measured, &excluded);
-    let counting = outcome::counting(&cases, current);
     let against = match earlier {
-        Some(earlier) if !counting.is_empty() => Some(earlier.compare(loaded, &counting)?),
+        Some(earlier) if !current.results.is_empty() => Some(earlier.compare(loaded, &current.results)?),
         Some(_) | None => None,
     };
     let limits = Limits { fail_on_drop: args.measurement.fail_on_drop, ..Limits::default() };
     let broken = limits.broken(current.summary.hard, against.as_ref());
-    let kept: BTreeSet<&str> = counting.iter().map(|result| result.id.as_str()).collect();
     if let Some(out) = &out {
-        write_files(out, &skillrl::export::folder_name(&args.skill), &measured, &kept)?;
+        write_files(out, &skillrl::export::folder_name(&args.skill), &measured)?;
     }
     let of_arms: Vec<_> = measured.iter().zip(arms.iter().map(|arm| arm.skill.hash())).collect();
-    let page = kept::OfAgent::new((&agent.title, &model), &of_arms, &kept);
+    let page = kept::OfAgent::new((&agent.title, &model), &of_arms);
     let outcome = Outcome { against, ..Outcome::of(&agent.name, runs, cases, &measured) };
     if let Some(out) = &out {
         kept::write_outcome(out, &outcome)?;
@@ -311,18 +309,13 @@ fn of_agent(
 }
 
 /// Writes what skill-creator's viewer opens.
-fn write_files(
-    out: &Path,
-    skill: &str,
-    measured: &[Measured],
-    counting: &BTreeSet<&str>,
-) -> crate::Result<()> {
+fn write_files(out: &Path, skill: &str, measured: &[Measured]) -> crate::Result<()> {
     let viewed = |name: &str| match name {
         CURRENT => "with_skill",
         NONE => "without_skill",
         _ => "old_skill",
     };
-    let mut rows: Vec<_> = measured.iter().map(|arm| arm.rows(viewed(arm.name), counting)).collect();
+    let mut rows: Vec<_> = measured.iter().map(|arm| arm.rows(viewed(arm.name))).collect();
     // The difference is that of the skill to none.
     rows.sort_by_key(|arm| match arm.name.as_str() {
         "with_skill" => 0,

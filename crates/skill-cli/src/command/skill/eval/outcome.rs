@@ -32,7 +32,7 @@ pub(super) struct CaseRow {
     pub(super) passed: BTreeMap<&'static str, usize>,
 }
 
-/// An arm over the cases that count.
+/// An arm over the cases that count, which alone are run.
 #[derive(Debug, Serialize)]
 pub(super) struct ArmOutcome {
     pub(super) name: &'static str,
@@ -164,23 +164,15 @@ fn first_failure(result: &RolloutResult) -> Option<String> {
     Some(if shown.len() < line.len() { format!("{shown} ..") } else { shown })
 }
 
-/// The results of an arm on the cases that count.
-pub(super) fn counting(cases: &[CaseRow], arm: &Measured) -> Vec<RolloutResult> {
-    let kept: BTreeSet<&str> =
-        cases.iter().filter(|case| case.excluded.is_none()).map(|case| case.id.as_str()).collect();
-    arm.results.iter().filter(|result| kept.contains(result.id.as_str())).cloned().collect()
-}
-
 impl Outcome {
     pub(super) fn of(agent: &str, runs: usize, cases: Vec<CaseRow>, arms: &[Measured]) -> Self {
-        let results = |arm: &Measured| counting(&cases, arm);
         let current = arms.iter().find(|arm| arm.name == super::CURRENT);
         let mut differences = Vec::new();
         for other in arms.iter().filter(|arm| arm.name != super::CURRENT) {
             let Some(current) = current else { continue };
-            let compared = Comparison::of(Gate::default(), &results(other), &results(current));
+            let compared = Comparison::of(Gate::default(), &other.results, &current.results);
             let Some(comparison) = compared else { continue };
-            let never_loaded = Activations::of(&results(current)).is_some_and(Activations::is_none);
+            let never_loaded = Activations::of(&current.results).is_some_and(Activations::is_none);
             let [low, high] = comparison.difference_interval;
             let verdict = if never_loaded {
                 VerdictOf::NotTested
@@ -193,8 +185,7 @@ impl Outcome {
             };
             differences.push(Difference { against: other.name, comparison, verdict });
         }
-        let outcome = |arm: &Measured| arm_outcome(arm, &results(arm));
-        let arms = arms.iter().map(outcome).collect();
+        let arms = arms.iter().map(arm_outcome).collect();
         Self { agent: agent.to_owned(), runs, cases, arms, differences, against: None }
     }
 
@@ -300,7 +291,8 @@ impl Difference {
     }
 }
 
-fn arm_outcome(arm: &Measured, results: &[RolloutResult]) -> ArmOutcome {
+fn arm_outcome(arm: &Measured) -> ArmOutcome {
+    let results = arm.results.as_slice();
     let n = results.len().max(1) as f64;
     let number = |result: &RolloutResult, key: &str| result.extras.get(key).and_then(Value::as_f64);
     let mean = |of: &dyn Fn(&RolloutResult) -> f64| results.iter().map(of).sum::<f64>() / n;
