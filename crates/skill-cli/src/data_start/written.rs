@@ -20,6 +20,8 @@ const RESULTS: [&str; 7] = [
     "summary.json",
     "baseline_selection_eval",
 ];
+/// What a run records of its configuration.
+const CONFIG_FILE: &str = "config.json";
 /// So many differences are named.
 const MAX_NAMED: usize = 8;
 
@@ -32,6 +34,8 @@ pub(crate) struct WrittenConfig {
     is_new: bool,
     /// The text that it replaced.
     before: Option<String>,
+    /// The record of the run that was in its directory before.
+    run_before: Option<Vec<u8>>,
 }
 
 impl WrittenConfig {
@@ -48,6 +52,7 @@ impl WrittenConfig {
             run: loaded.run_dir(),
             is_new,
             before,
+            run_before: std::fs::read(loaded.run_dir().join(CONFIG_FILE)).ok(),
         };
         let Ok(found) = std::fs::read_to_string(file) else {
             write(file, &text)?;
@@ -64,26 +69,36 @@ impl WrittenConfig {
             return Ok(written(true, Some(found)));
         }
         let shown = file.display();
+        // The run goes on with other caps, prices or workers.
+        let is_same_run = before.config.decisive_json() == loaded.config.decisive_json();
+        if is_same_run && is_unedited(&found) {
+            write(file, &text)?;
+            crate::output::say(&format!("changed in {shown}: {}", differences.join("; ")));
+            return Ok(written(false, None));
+        }
         let n_more = differences.len().saturating_sub(MAX_NAMED);
         let more = if n_more > 0 { format!("\n  and {n_more} more") } else { String::new() };
         let named: String =
             differences.iter().take(MAX_NAMED).map(|difference| format!("\n  {difference}")).collect();
         let message = format!("{shown} says something else than these options:{named}{more}");
         let (config, out) = free_names(file, &loaded.run_dir());
-        let hint = format!(
-            "train as it says: `skillrl train {}`; or keep it and add `--config {} --out {}` to this command",
-            as_word(&shown.to_string()),
-            as_word(&config.display().to_string()),
-            as_word(&out.display().to_string())
-        );
+        let [shown, config, out] = [file, &config, &out].map(|path| as_word(&path.display().to_string()));
+        let hint = match is_same_run {
+            true => {
+                format!("resume the run with `skillrl train {shown} --set KEY=VALUE`, or change the file")
+            }
+            false => format!(
+                "train as it says: `skillrl train {shown}`; or keep it and add `--config {config} --out {out}` to this command"
+            ),
+        };
         Err(CommandError::new(message).with_hint(hint).into())
     }
 
     /// Undoes what this command wrote, if no run has started from it: a replaced file is restored.
     pub(crate) fn remove_if_unused(&self) {
         let is_unchanged = std::fs::read_to_string(&self.file).is_ok_and(|found| found == self.text);
-        let has_run = self.run.join("config.json").is_file();
-        if self.is_new && is_unchanged && !has_run {
+        let is_of_before = std::fs::read(self.run.join(CONFIG_FILE)).ok() == self.run_before;
+        if self.is_new && is_unchanged && is_of_before {
             // Nobody needs it; the next command writes its own.
             let _ = match &self.before {
                 Some(before) => std::fs::write(&self.file, before),

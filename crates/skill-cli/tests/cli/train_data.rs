@@ -76,6 +76,15 @@ fn a_data_file_is_enough_and_the_file_that_is_left_repeats_the_run() {
     assert_eq!(server.n_calls(), n_calls, "the same command finds its run");
     context.succeed(&["train"]);
     assert_eq!(server.n_calls(), n_calls, "and so does the configuration that it left");
+    // Caps and prices are not of the result: the same run goes on with others, and the file has them.
+    for budget in ["5", "9"] {
+        let capped = [args.as_slice(), &["--price", "1,2", "--budget", budget]].concat();
+        context.run(&capped).assert_code(code::SUCCESS);
+        assert!(context.read("skillrl.toml").contains(&format!("money = {budget}")));
+    }
+    assert!(!context.path("runs/tickets-2").exists());
+    context.replace("skillrl.toml", "money = 9", "money = 8");
+    context.run(&args).fails(code::USAGE, &["--set"]);
     let other =
         context.run(&["train", "tickets.csv", "--answer", "body", "--model", "m", "--base-url", &url]);
     other.assert_code(code::USAGE);
@@ -130,7 +139,13 @@ fn a_try_with_simulated_models_is_not_in_the_way_of_the_real_run() {
     context
         .run(&["train", "tickets.csv", "--answer", "queue", "--mock", "--quiet"])
         .assert_code(code::SUCCESS);
-    assert!(context.read("skillrl.toml").contains("runs/tickets-mock"));
+    let tried = context.read("skillrl.toml");
+    assert!(tried.contains("runs/tickets-mock"));
+    // A command that fails before its run leaves the file as it was.
+    context
+        .run(&["train", "tickets.csv", "--answer", "queue", "--mock", "--skill", "nope.md"])
+        .fails(code::USAGE, &["nope.md"]);
+    assert_eq!(context.read("skillrl.toml"), tried);
     let url = server.address();
     let real = |more: &[&str]| {
         let args =
