@@ -1,17 +1,19 @@
-//! What a run that is started here may spend: the least of what its configuration, the caller and the server allow.
+//! What a run or a measurement that is started here may spend: the least of what its configuration, the caller and the
+//! server allow.
 //!
 //! # Invariants
 //!
-//! - No run is started without a cap in calls or money, and no caller raises one. Held by
+//! - Neither a run nor a measurement is started without a cap in calls or money, and no caller raises one. Held by
 //!   `a_run_is_not_started_without_a_cap_and_no_caller_raises_one`.
 
 use crate::error::ToolError;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use skillrl::config::BudgetConfig;
 
-/// Caps over all processes of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
+/// Caps over all processes of a run or of a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Caps {
     /// Requests that may be sent, repeated ones included.
     pub(crate) calls: Option<u64>,
@@ -62,9 +64,9 @@ impl Caps {
             return Ok(());
         }
         Err(ToolError::new(
-            "nothing bounds what this run may spend, so it is not started",
-            "call estimate_run to see what it will take, ask the person whom you work for how much it may spend, and \
-             pass max_calls or max_money; or set `calls` or `money` under [budget] in the configuration",
+            "nothing bounds what this may spend, so it is not started",
+            "ask the person whom you work for how much it may spend, and pass max_calls or max_money; estimate_run says \
+             what a run takes. A person can also set `calls` or `money` under [budget] in the configuration",
         ))
     }
 

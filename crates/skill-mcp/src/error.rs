@@ -41,7 +41,7 @@ impl McpError {
 }
 
 /// A tool that cannot do what it was asked; the agent reads this.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ToolError {
     message: String,
     /// What to do.

@@ -1,4 +1,5 @@
-//! Runs for agents: a server of the Model Context Protocol that estimates, starts, follows, stops and reads runs.
+//! Runs for agents: a server of the Model Context Protocol that estimates, starts, follows, stops and reads runs, and
+//! measures skills.
 //!
 //! # Who should depend on this crate alone
 //!
@@ -17,9 +18,9 @@
 //! # What it does and what it does not
 //!
 //! It reads run directories and configurations below two directories, and nothing else that a client names. It writes
-//! one file into a run, the request to stop, and starts one program, `skillrl train` or `skillrl eval`, which lives on
-//! when the server ends. It is started under a cap in money or calls, or not at all, and what a client asks can only lower
-//! a cap.
+//! one file into a run, the request to stop, and files beside the directories of runs and measurements: what was started
+//! and what it printed. It starts one program, `skillrl train` or `skillrl eval`, which lives on when the server ends. It
+//! is started under a cap in money or calls, or not at all, and what a client asks can only lower a cap.
 //!
 //! The client is an agent: what models and data say is in fields whose names begin with `untrusted_`, every answer
 //! has a limit and says what it leaves out, and every error says what to do.
@@ -54,11 +55,12 @@ pub struct McpOptions {
     pub configs: PathBuf,
     /// The program that trains: `skillrl`.
     pub program: PathBuf,
-    /// The most requests that a run which is started here may send, over all its processes.
+    /// The most requests that each run which is started here may send, over all its processes, and that all measurements
+    /// below `runs` may send together.
     pub max_calls: Option<u64>,
-    /// The most money that it may spend, by the prices of its configuration.
+    /// The most money that they may spend, likewise, by the prices of their configurations.
     pub max_money: Option<f64>,
-    /// Whether nothing can be started or stopped.
+    /// True if nothing can be started, measured or stopped.
     pub is_read_only: bool,
 }
 

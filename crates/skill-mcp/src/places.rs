@@ -1,4 +1,5 @@
-//! What a client may name: runs by their names in the listing, configurations by their paths below one directory.
+//! What a client may name: runs by their names in the listing, configurations and skills by their paths below one
+//! directory.
 //!
 //! # Invariants
 //!
@@ -71,7 +72,7 @@ impl Configs {
             if !CHANGEABLE.iter().any(|section| key.starts_with(section)) {
                 return Err(ToolError::new(
                     format!("`{key}` cannot be changed here"),
-                    "override keys of [train], [gate] and [eval] alone; caps are arguments of start_run, and a person \
+                    "override keys of [train], [gate] and [eval] only; caps are arguments of the tool, and a person \
                      changes the rest in the configuration file",
                 ));
             }
@@ -97,18 +98,18 @@ pub(crate) fn find<'listing>(
     })
 }
 
-/// Refuses a run with a link that leaves the directory: before it is read in depth or resumed.
+/// Refuses a run or a measurement with a link that leaves the directory: before it is read in depth or resumed.
 pub(crate) fn refuse_leaving(root: &Path, found: &Found) -> Result<(), ToolError> {
-    let leaving = leaving_link(root, &found.path).map_err(|error| {
-        ToolError::new(found.problem(&error), "try again; the directory of the run cannot be read")
-    })?;
+    let leaving = leaving_link(root, &found.path)
+        .map_err(|error| ToolError::new(found.problem(&error), "try again; its directory cannot be read"))?;
     match leaving {
         None => Ok(()),
         Some(link) => Err(ToolError::new(
             format!(
-                "{link} is a link that leaves the runs directory, so nothing of this run is read or written"
+                "{link} is a link that leaves the runs directory, so nothing of `{}` is read or written",
+                found.name
             ),
-            "tell the person whom you work for; without that link the run is one like all others",
+            "tell the person whom you work for, who can remove that link",
         )),
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::McpOptions;
 use crate::error::McpError;
+use crate::measuring::Measurements;
 use crate::places::Configs;
-use crate::shared::Shared;
+use crate::shared::{Shared, caps_of};
 use crate::tools::{self, Kind};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, ListToolsResult,
@@ -79,13 +80,14 @@ impl McpServer {
         let runs =
             Arc::new(Runs::open(&options.runs, skillrl::spend::terms_of).map_err(of_dir(&options.runs))?);
         let configs = Configs::open(&options.configs).map_err(of_dir(&options.configs))?;
+        let measurements = Measurements::new(&options.program, &configs, caps_of(&options));
         let shared = Shared {
             runs,
             watches: Watches::default(),
             configs,
             options,
             starting: Mutex::default(),
-            measurements: Mutex::default(),
+            measurements: Arc::new(measurements),
             reading: Arc::default(),
             stop: CancellationToken::new(),
         };

@@ -3,10 +3,9 @@
 use crate::McpOptions;
 use crate::caps::Caps;
 use crate::error::ToolError;
-use crate::measuring::Measuring;
+use crate::measuring::Measurements;
 use crate::places::{self, Configs};
 use skill_report::watch::{Found, Listing, Row, Runs, Watches};
-use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -19,8 +18,8 @@ pub(crate) struct Shared {
     pub(crate) options: McpOptions,
     /// Held while a run is started, so that two calls do not start one twice.
     pub(crate) starting: Mutex<()>,
-    /// Measurements that were started here, by name.
-    pub(crate) measurements: Mutex<HashMap<String, Arc<Mutex<Measuring>>>>,
+    /// Measurements that were started here.
+    pub(crate) measurements: Arc<Measurements>,
     /// Held while a run is read in depth.
     pub(crate) reading: Arc<Mutex<()>>,
     /// Ends the looking at runs.
@@ -28,9 +27,9 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// What a run that is started here may spend at most.
+    /// What each run that is started here may spend at most, and all measurements together.
     pub(crate) fn caps(&self) -> Caps {
-        Caps { calls: self.options.max_calls, money: self.options.max_money, ..Caps::default() }
+        caps_of(&self.options)
     }
 
     /// The run of a name, as it is now.
@@ -50,4 +49,9 @@ impl Shared {
             }
         }
     }
+}
+
+/// The caps of a server.
+pub(crate) fn caps_of(options: &McpOptions) -> Caps {
+    Caps { calls: options.max_calls, money: options.max_money, ..Caps::default() }
 }

@@ -1,4 +1,4 @@
-//! A run in a process of its own, which lives on when the server ends.
+//! What is started: `skillrl train` or `skillrl eval` in a process of its own, which lives on when the server ends.
 
 use crate::error::ToolError;
 use skill_llm::regular_file;
@@ -18,14 +18,24 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PERIOD: Duration = Duration::from_millis(50);
 /// How much of the end of a log an error shows.
 const LOG_BYTES: u64 = 4_000;
-/// What a run's log is called, after the run's directory, beside it.
-const LOG_ENDING: &str = ".mcp.log";
+/// What the log of a run or of a measurement is called, after its directory, beside it.
+pub(crate) const LOG_ENDING: &str = ".mcp.log";
 
 /// The exit codes of the program that have a hint of their own; `docs/running.md` lists them all.
+const USAGE: i32 = 2;
+const RUN_DIR: i32 = 6;
 const OTHER_RUN: i32 = 7;
 const CAP_REACHED: i32 = 8;
+const DAMAGED: i32 = 12;
 
-/// What is started.
+/// What a process makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Run,
+    Measurement,
+}
+
+/// A run that is started.
 pub(crate) struct Training<'a> {
     pub(crate) program: &'a Path,
     pub(crate) config: &'a Path,
@@ -43,7 +53,7 @@ pub(crate) struct Begun {
 impl Training<'_> {
     /// Starts the process, and waits until it has taken up the run or has ended.
     pub(crate) async fn begin(self) -> Result<Begun, ToolError> {
-        let of_system = |error: io::Error| of_system("run", &error);
+        let of_system = |error: io::Error| of_system("start the run", &error);
         let (log, file) = open_log(self.run_dir).map_err(of_system)?;
         let n_before = file.metadata().map_err(of_system)?.len();
         let mut child = self.spawn(file).map_err(of_system)?;
@@ -53,7 +63,7 @@ impl Training<'_> {
             if let Some(status) = child.try_wait().map_err(of_system)? {
                 return match status.success() {
                     true => Ok(Begun { pid: None, log }),
-                    false => Err(failed("run", status, &log, n_before)),
+                    false => Err(failed(Kind::Run, status, &log, n_before)),
                 };
             }
             // It says so itself, after it has read its data and found the run to be its own.
@@ -99,14 +109,9 @@ pub(crate) fn spawn(program: &Path, args: &[OsString], out: File, errors: File) 
 
 /// The log beside a directory: the directory itself holds what the program writes there and nothing else.
 pub(crate) fn open_log(dir: &Path) -> io::Result<(PathBuf, File)> {
-    open_beside(dir, LOG_ENDING)
-}
-
-/// A file beside a directory, to add to.
-pub(crate) fn open_beside(dir: &Path, ending: &str) -> io::Result<(PathBuf, File)> {
-    let name = dir.file_name().ok_or_else(|| io::Error::other("the run has no directory of its own"))?;
+    let name = dir.file_name().ok_or_else(|| io::Error::other("it has no directory of its own"))?;
     let mut name = name.to_owned();
-    name.push(ending);
+    name.push(LOG_ENDING);
     let path = dir.with_file_name(name);
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;
@@ -121,25 +126,45 @@ pub(crate) fn open_beside(dir: &Path, ending: &str) -> io::Result<(PathBuf, File
 
 /// What the system refuses, as an agent can pass it on.
 pub(crate) fn of_system(what: &str, error: &io::Error) -> ToolError {
-    let hint = "tell the person whom you work for: the server cannot start processes or write files there";
-    ToolError::new(format!("the {what} could not be started: {error}"), hint)
+    let hint = "tell the person whom you work for: the server has to be able to start processes, and to read and write \
+                files below its directory of runs";
+    ToolError::new(format!("cannot {what}: {error}"), hint)
 }
 
-pub(crate) fn failed(what: &str, status: ExitStatus, log: &Path, from: u64) -> ToolError {
+/// A process that ended without a result, with the end of its log.
+pub(crate) fn failed(kind: Kind, status: ExitStatus, log: &Path, from: u64) -> ToolError {
     let said = tail(log, from).unwrap_or_default();
-    let hint = "fix the problem that the program reports below, or tell the person whom you work for; nothing is lost, \
-                and the same call resumes the run";
-    let hint = match status.code() {
-        Some(CAP_REACHED) => {
-            "a cap is reached: agree on a higher one with the person whom you work for, and pass it"
-        }
-        Some(OTHER_RUN) => {
-            "it was begun with other settings: leave out `set`, or take another run directory or name"
-        }
-        _ => hint,
+    let what = match kind {
+        Kind::Run => "run",
+        Kind::Measurement => "measurement",
     };
     let message = format!("the {what} ended ({status}); its log is {}", log.display());
-    ToolError::new(message, hint).with_untrusted(said)
+    ToolError::new(message, hint_of(kind, status.code())).with_untrusted(said)
+}
+
+/// What an agent can do: options of the program, which its log may name, are not its own.
+fn hint_of(kind: Kind, code: Option<i32>) -> &'static str {
+    match (kind, code) {
+        (_, Some(CAP_REACHED)) => {
+            "a cap is reached: agree on a higher one with the person whom you work for, and call this again with a higher \
+             max_calls or max_money; nothing is lost"
+        }
+        (Kind::Run, Some(OTHER_RUN)) => {
+            "it was begun with other settings: leave out `set`, or take a configuration with another run directory"
+        }
+        (Kind::Run, _) => {
+            "fix the problem that the program reports below, or tell the person whom you work for; nothing is lost, and \
+             the same call resumes the run"
+        }
+        (Kind::Measurement, Some(USAGE | RUN_DIR | OTHER_RUN | DAMAGED)) => {
+            "correct the argument that the program reports below; if it is the directory of the measurement, which holds \
+             another one or is damaged, pass another `name`"
+        }
+        (Kind::Measurement, _) => {
+            "fix the problem that the program reports below, or tell the person whom you work for; the same call resumes \
+             the measurement"
+        }
+    }
 }
 
 fn tail(log: &Path, from: u64) -> io::Result<String> {

@@ -36,6 +36,16 @@ async fn no_name_leads_out_of_the_directories() {
             assert!(said.contains("not found") && !said.contains(SECRET), "{tool} {name}: {said}");
         }
     }
+    for name in ["../outside.toml", &absolute, "absent.toml"] {
+        let said = client.refused("measure", json!({"name": "x", "config": name, "max_calls": 1})).await;
+        assert!(said.contains("not found") && !said.contains(SECRET), "{name}: {said}");
+    }
+    for (field, name) in [("skill", "../outside/best_skill.md"), ("bank", "../outside"), ("skill", "..")] {
+        let mut asked = json!({"name": "x", "config": "demo/skillrl.toml", "max_calls": 1});
+        asked[field] = name.into();
+        let said = client.refused("measure", asked).await;
+        assert!(said.contains("not found") && !said.contains(SECRET), "{field} {name}: {said}");
+    }
     assert_eq!(all_files(&place.path("outside")), before);
     client.leave().await;
 }
@@ -68,6 +78,24 @@ async fn links_that_leave_the_directories_are_not_followed() {
             said.contains("is a link that leaves the runs directory") && !said.contains(SECRET),
             "{said}"
         );
+    }
+    // Nor are those of a measurement, of one that it is compared with, and of a skill.
+    for name in ["old", "new"] {
+        std::fs::create_dir_all(place.path(&format!("runs/measurements/{name}"))).unwrap();
+    }
+    symlink(place.path("outside/best_skill.md"), place.path("runs/measurements/old/results.json")).unwrap();
+    place.write("configs/package/SKILL.md", "---\nname: package\ndescription: d\n---\n# Skill\n");
+    symlink(place.path("outside/best_skill.md"), place.path("configs/package/notes.md")).unwrap();
+    for more in [
+        json!({"name": "old"}),
+        json!({"name": "new", "against": "old"}),
+        json!({"name": "new", "skill": "package"}),
+        json!({"name": "new", "skill": "deep"}),
+    ] {
+        let mut asked = json!({"config": "demo/skillrl.toml", "max_calls": 1});
+        asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let said = client.refused("measure", asked).await;
+        assert!(said.contains("link that leaves the") && !said.contains(SECRET), "{more}: {said}");
     }
     // A run that was begun would go on behind its link.
     let text = std::fs::read_to_string(place.path("configs/demo/skillrl.toml")).unwrap();

@@ -8,6 +8,8 @@ mod guard;
 mod live;
 #[cfg(unix)]
 mod measure;
+#[cfg(unix)]
+mod measurements;
 mod read;
 mod runs;
 #[cfg(unix)]

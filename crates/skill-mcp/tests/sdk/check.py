@@ -104,7 +104,7 @@ async def the_demo_is_trained(connected):
     assert not estimate["has_begun"]
 
     said = await refused(connected, "start_run", config="demo/skillrl.toml")
-    assert "nothing bounds what this run may spend" in said and "max_calls" in said, said
+    assert "nothing bounds what this may spend" in said and "max_calls" in said, said
     started = await call(connected, "start_run", config="demo/skillrl.toml", max_calls=calls["high"])
     assert started["run"] == "demo/run" and not started["has_resumed"], started
     events = await follow(connected, "demo/run", "finished")
