@@ -4,8 +4,10 @@ use crate::table::{counted, grouped};
 use skillrl::core::Origin;
 use skillrl::core::usage::dollars;
 use skillrl::llm::Spent;
+use skillrl::pipeline::RunReader;
 use skillrl::pipeline::records::StageTokens;
 use skillrl::pipeline::records::bank::BankSummary;
+use skillrl::pipeline::records::document::StepRecord;
 use skillrl::pipeline::records::paired::PairedRecord;
 use skillrl::pipeline::records::summary::{SearchEnd, Summary};
 use skillrl::reports::words::{measured, percent, points};
@@ -106,6 +108,11 @@ pub(crate) fn next_of_document(outcome: Outcome, n_candidates: usize, run_dir: &
                 "work without a skill, or begin with another one; `skillrl report {run}` shows which items regressed"
             )
         }
+        Outcome::Unchanged if n_candidates == 0 && has_no_edit(run_dir) => {
+            format!(
+                "`skillrl doctor` asks the optimizer for edits; `skillrl journal list {run}` lists its replies"
+            )
+        }
         Outcome::Unchanged if n_candidates == 0 => {
             format!(
                 "`skillrl report {run}` shows what each step came to; raise the caps of `[budget]` or `train.patience` \
@@ -120,6 +127,12 @@ pub(crate) fn next_of_document(outcome: Outcome, n_candidates: usize, run_dir: &
             format!("test on more items or train on more data; `skillrl report {run}` shows what was tried")
         }
     }
+}
+
+/// True if no step of the run had a readable edit.
+fn has_no_edit(run: &Path) -> bool {
+    let history = RunReader::open(run).and_then(|run| run.history()).unwrap_or_default();
+    !history.is_empty() && history.iter().all(StepRecord::has_no_edit)
 }
 
 /// What to do next with a run that trains a bank.

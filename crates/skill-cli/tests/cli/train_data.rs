@@ -106,6 +106,27 @@ fn a_command_that_starts_no_run_leaves_no_file_in_the_way_of_the_next() {
     assert!(context.path("skillrl.toml").exists());
 }
 
+/// Every surface says the same of a run whose optimizer writes no edits.
+#[test]
+fn an_optimizer_without_edits_is_the_reason_everywhere() {
+    let (context, server) = (TestContext::new(), Server::start());
+    server.answer_with(|n, request| match is_optimizer(&body(request)) {
+        true => reply("I am sorry.", "stop"),
+        false => answer(n, request),
+    });
+    tickets(&context);
+    let url = server.address();
+    let models = ["--target", "target", "--optimizer", "optimizer", "--base-url", &url];
+    let args =
+        [&["train", "tickets.csv", "--answer", "queue", "--set", "budget.calls=200"], &models[..]].concat();
+    let trained = context.succeed(&args);
+    assert_names(&trained, &["no optimizer reply held", "next: `skillrl doctor`"]);
+    let status = context.succeed_json(&["status", "runs/tickets", "--json"]);
+    let words = status["verdict"]["words"].as_str().unwrap();
+    assert!(trained.contains(words), "{words}\n{trained}");
+    assert!(context.succeed(&["show", "runs/tickets"]).contains(words));
+}
+
 #[test]
 fn a_file_of_weights_is_a_model_of_this_machine() {
     let context = TestContext::new();

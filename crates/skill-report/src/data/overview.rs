@@ -6,6 +6,7 @@ use super::phases::PhasesBrief;
 use super::rl::RlBrief;
 use super::sft::SftBrief;
 use super::standing::{RunPhase, Standing, total_steps};
+use super::verdict::n_unread;
 use super::{models, name_of};
 use crate::verdict::Verdict;
 use serde::Serialize;
@@ -109,7 +110,9 @@ pub enum Brief {
 pub(super) fn of_document(run: &RunReader) -> Result<Option<Verdict>, PipelineError> {
     let Some(summary) = run.summary()? else { return Ok(None) };
     let test = run.evaluation_summary(EvaluationDir::TestBaseline)?;
-    Ok(Some(Verdict::of_summary(&summary, test.map(|test| test.n))))
+    let has_candidate = summary.total_accepts + summary.total_rejects + summary.total_indecisive > 0;
+    let n_unread = if has_candidate { 0 } else { n_unread(&run.history()?) };
+    Ok(Some(Verdict::of_finished(&summary, test.map(|test| test.n), n_unread)))
 }
 
 impl RunOverview {

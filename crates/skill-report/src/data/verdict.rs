@@ -127,8 +127,7 @@ pub(super) fn of_headline(headline: &Headline, source: &Source<'_>) -> Verdict {
     let is_finished = source.summary.is_some();
     let arm = |name: ArmName| headline.arms.iter().find(|arm| arm.name == name);
     let none = arm(ArmName::NoSkill).and_then(|arm| arm.trained.as_ref());
-    let n_unread =
-        source.history.iter().filter(|record| record.has_no_edit() && !record.notes.is_empty()).count();
+    let n_unread = n_unread(&source.history);
     let selection = &headline.selection;
     match &headline.test {
         _ if !is_finished => Verdict::new(
@@ -157,6 +156,11 @@ pub(super) fn of_headline(headline: &Headline, source: &Source<'_>) -> Verdict {
         }),
         None => untested([selection.before, selection.after], Some(selection.n)),
     }
+}
+
+/// Steps without a readable edit.
+pub(super) fn n_unread(history: &[StepRecord]) -> usize {
+    history.iter().filter(|record| record.has_no_edit() && !record.notes.is_empty()).count()
 }
 
 /// A run whose best skill is the one that it began with.
@@ -244,6 +248,11 @@ impl Verdict {
     /// What a finished run that trains a document came to, by its summary and the number of its test items, where that is
     /// known; without cautions.
     pub fn of_summary(summary: &Summary, n_test: Option<usize>) -> Self {
+        Self::of_finished(summary, n_test, 0)
+    }
+
+    /// The same, where so many steps had no readable edit.
+    pub(super) fn of_finished(summary: &Summary, n_test: Option<usize>, n_unread: usize) -> Self {
         let versus = |score: f64, paired: &PairedRecord| {
             Some(Versus { score, difference: paired.difference?, interval: paired.interval })
         };
@@ -253,7 +262,7 @@ impl Verdict {
         let is_unchanged = summary.best_skill.origin == Origin::Initial;
         let tried = Tried {
             n_candidates: summary.total_accepts + summary.total_rejects + summary.total_indecisive,
-            n_unread: 0,
+            n_unread,
             proposals: summary.search.as_ref().and_then(|search| search.proposals),
         };
         let Some([before, after]) = summary.test() else {
