@@ -206,7 +206,12 @@ fn whole(
 
 fn row(run: &RunReader, skills: &RunSkills<'_>, record: &StepRecord) -> Result<StepRow, PipelineError> {
     let rows = run.apply_report(record.step)?.unwrap_or_default();
-    let diff = match run.candidate(record.step)? {
+    let candidate = match run.candidate(record.step)? {
+        // The candidate of a comparison is that of its proposals together.
+        None if record.comparison.is_some() && record.action.is_accept() => Some(skills.after(record.step)?),
+        candidate => candidate,
+    };
+    let diff = match candidate {
         Some(candidate) => {
             let before = skills.after(StepIdx(record.step.0.saturating_sub(1)))?;
             difference(before.source_text(), candidate.source_text())

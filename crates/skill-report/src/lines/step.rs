@@ -6,7 +6,7 @@ use skill_core::EpochIdx;
 use skill_pipeline::records::document::{SavingRecord, StepAction, StepRecord};
 use skill_pipeline::records::epoch::{MetaSkillAction, MetaSkillRecord};
 use skill_pipeline::records::paired::PairedRecord;
-use skill_pipeline::records::proposal::{PlayPurpose, ProposalRecord};
+use skill_pipeline::records::proposal::{ComparisonRecord, PlayPurpose, ProposalRecord};
 use skill_pipeline::{SlowUpdateAction, SlowUpdateRecord};
 use std::fmt::Write as _;
 
@@ -43,9 +43,15 @@ impl StepTotal {
 
 /// One step in one line: edits proposed and applied, the score before and after, the decision.
 pub fn step_line(record: &StepRecord, total: StepTotal) -> String {
-    let mut line = format!("step {}  batch {}", total.place(record.step.0), percent(record.rollout_hard));
+    let place = total.place(record.step.0);
+    let mut line = match &record.comparison {
+        Some(comparison) => format!("step {place}  compares {}", compared_words(comparison)),
+        None => format!("step {place}  batch {}", percent(record.rollout_hard)),
+    };
     let n_patches = record.n_failure_patches + record.n_success_patches;
     match (record.n_edits_merged, record.n_edits_ranked) {
+        // A comparison has no edits of its own.
+        _ if record.comparison.is_some() => {}
         (Some(merged), Some(ranked)) if ranked < merged => {
             let _ = write!(line, "  {merged} edits proposed, {ranked} kept");
         }
@@ -88,6 +94,16 @@ pub fn step_line(record: &StepRecord, total: StepTotal) -> String {
         );
     }
     line
+}
+
+/// The proposals of steps 5, 7 and 11 as a comparison names them.
+pub fn compared_words(comparison: &ComparisonRecord) -> String {
+    let steps: Vec<String> = comparison.proposals.iter().map(|step| step.0.to_string()).collect();
+    match steps.split_last() {
+        None => "no proposal".to_owned(),
+        Some((only, [])) => format!("the proposal of step {only}"),
+        Some((last, before)) => format!("the proposals of steps {} and {last}", before.join(", ")),
+    }
 }
 
 /// ` after 10 of 40 items (cannot beat 77.5 %)`, for a candidate that was not measured whole; else nothing.

@@ -22,6 +22,7 @@ use skillrl::pipeline::provenance::{EditEvidence, StepEvidence};
 use skillrl::pipeline::records::document::StepRecord;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
 use skillrl::reports::lines::scores;
+use skillrl::reports::lines::step::compared_words;
 use skillrl::reports::words::split_name;
 use skillrl::reports::{DiffLine, EditLine, ItemRow, Report, ReportOptions, StepRow};
 use std::fmt::Write as _;
@@ -121,13 +122,16 @@ fn step_of(run: &RunReader, step: StepIdx, is_json: bool) -> crate::Result {
 
 fn step_text(record: &StepRecord, row: &StepRow, evidence: &StepEvidence) -> String {
     let ids: Vec<String> = record.batch_item_ids.iter().map(|id| harmless(id.as_str())).collect();
-    let mut text = format!(
-        "epoch {}, batch of {} items: {}\n  {}\n",
-        record.epoch,
-        record.rollout_n,
-        scores(MeanScore { hard: record.rollout_hard, soft: record.rollout_soft }, None),
-        ids.join(", ")
-    );
+    let mut text = match &record.comparison {
+        Some(comparison) => format!("compares {} with the current skill\n", compared_words(comparison)),
+        None => format!(
+            "epoch {}, batch of {} items: {}\n  {}\n",
+            record.epoch,
+            record.rollout_n,
+            scores(MeanScore { hard: record.rollout_hard, soft: record.rollout_soft }, None),
+            ids.join(", ")
+        ),
+    };
     // Its edits follow one by one, with what they say.
     text.push_str(&step_lines(evidence, &[], false));
     for (edit, line) in evidence.edits.iter().zip(&row.edits) {
