@@ -43,7 +43,7 @@ pub(crate) struct RunArg {
 
 #[derive(Debug, Args)]
 pub(crate) struct FilterArgs {
-    /// Calls at this place or inside it, such as `step 3` or `step 3 / reflect`.
+    /// Calls at this place or inside it, or of a stage: `step 3`, `step 3 / reflect`, `rollout`.
     #[arg(long)]
     pub(crate) place: Option<String>,
 

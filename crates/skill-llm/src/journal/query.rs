@@ -36,7 +36,8 @@ pub struct JournalReader {
 /// Which calls are meant; what is `None` leaves all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallFilter {
-    /// Calls at this place or inside it: `step 3` means `step 3 / rollout / q7`, and not `step 30`.
+    /// Calls at this place or inside it, or of this stage: `step 3` and `rollout` mean `step 3 / rollout / q7`, and not
+    /// `step 30`.
     pub place: Option<String>,
     /// Calls of models of this name.
     pub model: Option<String>,
@@ -61,7 +62,7 @@ impl CallFilter {
             return None;
         }
         Some(match &self.place {
-            Some(place) => ("place = ?1 OR substr(place, 1, length(?1) + 3) = ?1 || ' / '", vec![place]),
+            Some(place) => ("instr(' / ' || place || ' / ', ' / ' || ?1 || ' / ') > 0", vec![place]),
             None => ("1", Vec::new()),
         })
     }
@@ -73,9 +74,7 @@ impl CallFilter {
         if let Some(place) = &self.place {
             values.push(place);
             let n = values.len();
-            conditions.push(format!(
-                "(calls.place = ?{n} OR substr(calls.place, 1, length(?{n}) + 3) = ?{n} || ' / ')"
-            ));
+            conditions.push(format!("instr(' / ' || calls.place || ' / ', ' / ' || ?{n} || ' / ') > 0"));
         }
         if let Some(model) = &self.model {
             values.push(model);

@@ -44,6 +44,8 @@ async fn calls_are_filtered() {
     for (asked, expect) in [
         ("step 3", &[1, 2, 3, 4][..]),
         ("step 3 / rollout / q1", &[1, 2]),
+        ("rollout", &[1, 2, 5, 6]),
+        ("rollout / q1", &[1, 2, 5, 6]),
         ("step", &[]),
         ("step 3 ' OR 1 --", &[]),
     ] {
