@@ -61,7 +61,7 @@ pub(crate) fn agree(sending: &Sending<'_>) -> crate::Result {
         parts.push("Continue?".to_owned());
     }
     match asked(&format!("{} [y/N]", parts.join(" ")))? {
-        Some(false) => Err(CommandError::new("nothing was sent")
+        Some(false) => Err(CommandError::of_data("nothing was sent")
             .with_hint(
                 "`--input FIELD,..` chooses what is shown, `--budget DOLLARS` caps the cost, `--yes` agrees",
             )
@@ -82,7 +82,7 @@ pub(crate) fn agree_to_address(start: &Start, loaded: &LoadedConfig) -> crate::R
     {
         return Ok(());
     }
-    Err(CommandError::new("nothing was sent")
+    Err(CommandError::of_data("nothing was sent")
         .with_hint("name the address in a configuration here (`skillrl.toml`), where nothing is asked")
         .into())
 }
@@ -190,7 +190,7 @@ pub(crate) fn confirm(is_agreed: bool) -> crate::Result {
     if is_agreed || asked("Start? [y/N]")? != Some(false) {
         return Ok(());
     }
-    Err(CommandError::new("nothing was started")
+    Err(CommandError::of_data("nothing was started")
         .with_hint("`--calls N` or `--budget USD` caps it, `--yes` agrees")
         .into())
 }

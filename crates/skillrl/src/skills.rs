@@ -9,6 +9,7 @@ pub(crate) use shown::source;
 use crate::config::key::declare::Fill as _;
 use crate::config::{BankConfig, LoadedConfig, RetrievalConfig, SkillConfig};
 use crate::error::{Error, MeasurementError};
+use crate::identify::{PathError, PathKind};
 use crate::not_a_skill::NotASkill;
 use skill_bank::format::{BankFormat, ReadBank};
 use skill_bank::retrieve::{Retrieval, RetrievalSettings, Threshold};
@@ -22,7 +23,8 @@ use skill_envs::{Env, EnvError};
 use skill_llm::regular_file;
 use skill_llm::{EmbeddingModel, text_file};
 use skill_pipeline::bank::Show;
-use skill_pipeline::bank_dir::{read_bank, read_source};
+use skill_pipeline::bank_dir::{is_bank, read_bank, read_source};
+use skill_pipeline::records::bank::BANK_DIR;
 use skill_pipeline::run_dir::CARRIED_DIR;
 use skill_pipeline::{PipelineError, RunReader};
 use std::path::Path;
@@ -46,6 +48,12 @@ pub fn configured_skill(skill: &SkillConfig) -> Result<Option<SkillDoc>, Error> 
 pub fn read_named_bank(path: &Path) -> Result<ReadBank, Error> {
     if let Err(source) = std::fs::metadata(path) {
         return Err(Error::Read { what: "bank", path: path.to_owned(), source });
+    }
+    let of_run = path.join(BANK_DIR);
+    if path.is_dir() && !is_bank(path) && is_bank(&of_run) {
+        let hint = format!("its bank is {}", of_run.display());
+        let (path, kind) = (path.to_owned(), PathKind::Run);
+        return Err(Error::Path(PathError::Other { path, kind, expected: "a bank", hint }));
     }
     Ok(read_bank(path)?)
 }

@@ -339,10 +339,12 @@ pub(crate) struct DemoArgs {
     pub(crate) dir: Option<PathBuf>,
 
     /// What it is played on: questions about notes, a household, or a shop.
-    #[arg(long, value_name = "WORLD", default_value = "notes", value_parser = DEMO_WORLDS)]
-    world: String,
+    ///
+    /// With `--bank` a household, else notes.
+    #[arg(long, value_name = "WORLD", value_parser = DEMO_WORLDS)]
+    world: Option<String>,
 
-    /// Train a bank of skills instead of one skill; for `--world alfworld`.
+    /// Train a bank of skills instead of one skill; on `alfworld` alone.
     #[arg(long)]
     pub(crate) bank: bool,
 
@@ -364,7 +366,8 @@ impl InitArgs {
 impl DemoArgs {
     /// What the demo is played on.
     pub(crate) fn world(&self) -> DemoWorld {
-        DemoWorld::parse(&self.world).unwrap_or_default()
+        let named = self.world.as_deref().and_then(DemoWorld::parse);
+        named.unwrap_or(if self.bank { DemoWorld::Alfworld } else { DemoWorld::Notes })
     }
 }
 

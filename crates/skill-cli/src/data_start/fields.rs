@@ -3,7 +3,7 @@
 use crate::args::DataArgs;
 use crate::error::CommandError;
 use skillrl::config::nearest_name;
-use skillrl::envs::tasks::{DataSample, DataSurvey, FieldSurvey};
+use skillrl::envs::tasks::{DataSample, DataSurvey, FieldSurvey, is_named_as_answer};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -67,7 +67,7 @@ pub(super) fn no_answer(data: &Path, sample: &DataSample) -> CommandError {
 pub(super) struct Shown {
     /// In the order of the prompt.
     pub(super) shown: Vec<String>,
-    /// The others that could be.
+    /// The others, but for the right answer.
     pub(super) hidden: Vec<String>,
     /// What a person has to agree to before any of it is sent; none of fields that were named.
     pub(super) concerns: Vec<String>,
@@ -115,8 +115,11 @@ impl Shown {
             true => Vec::new(),
             false => shown.iter().filter_map(|name| survey.field(name)).filter_map(concern).collect(),
         };
-        let is_hidden = |field: &&FieldSurvey| !shown.contains(&field.name);
-        let hidden = survey.fields.iter().filter(is_hidden).map(|field| field.name.clone()).collect();
+        let is_answer = |name: &str| answer.is_some_and(|answer| answer.split('.').next() == Some(name));
+        // Another field that could be the answer is named too.
+        let is_field = |name: &&&str| survey.field(name).is_some() || is_named_as_answer(name);
+        let is_hidden = |name: &&&str| !shown.iter().any(|shown| shown == **name) && !is_answer(name);
+        let hidden = known.iter().filter(is_field).filter(is_hidden).map(|name| (*name).to_owned()).collect();
         let blank = match shown.as_slice() {
             [only] => survey.field(only).map(|field| (field.n_blank, survey.n_records)),
             _ => None,

@@ -25,7 +25,7 @@ fn eval_of_data_asks_once_and_yes_answers() {
     let (context, server) = tickets();
     let url = server.address();
     let screen = on_terminal(&context, &eval(&url, &[]), 200, "n\n");
-    assert_eq!(screen.code, Some(code::USAGE), "{}", screen.text);
+    assert_eq!(screen.code, Some(code::DATA), "{}", screen.text);
     assert_names(
         &screen.text,
         &["as it will be sent", "10 calls", "Send this to 127.0.0.1:", "nothing was sent"],
@@ -54,7 +54,7 @@ fn every_command_that_sends_data_to_a_new_address_asks() {
     let measure =
         ["doctor", "tickets.csv", "--answer", "queue", "--model", "m", "--base-url", &url, "--measure"];
     let screen = on_terminal(&context, &measure, 200, "n\n");
-    assert_eq!(screen.code, Some(code::USAGE), "{}", screen.text);
+    assert_eq!(screen.code, Some(code::DATA), "{}", screen.text);
     assert_names(&screen.text, &["Send this to 127.0.0.1:"]);
     context.run(&["train", "tickets.csv", "--answer", "queue", "--mock", "--set", "budget.calls=200"]);
     let base_url = format!("models.target.base_url={url}");
@@ -68,7 +68,7 @@ fn every_command_that_sends_data_to_a_new_address_asks() {
     let mut attempt = vec!["try", "tickets-1", "--mock=false"];
     attempt.extend(settings.iter().flat_map(|setting| ["--set", *setting]));
     let item = on_terminal(&context, &attempt, 200, "n\n");
-    assert_eq!(item.code, Some(code::USAGE), "{}", item.text);
+    assert_eq!(item.code, Some(code::DATA), "{}", item.text);
     assert_names(
         &item.text,
         &["as it will be sent", "1 call, $", "Send this to 127.0.0.1:", "nothing was sent"],
@@ -89,7 +89,7 @@ fn an_address_that_an_option_names_is_asked_about_by_commands_on_runs_too() {
     let mut prune = vec!["prune", "--mock=false", "--margin", "0.5"];
     prune.extend(settings.iter().flat_map(|setting| ["--set", *setting]));
     let screen = on_terminal(&context, &prune, 200, "n\n");
-    assert_eq!(screen.code, Some(code::USAGE), "{}", screen.text);
+    assert_eq!(screen.code, Some(code::DATA), "{}", screen.text);
     assert_names(&screen.text, &["Send data to 127.0.0.1:", "nothing was sent"]);
     assert_eq!(server.n_calls(), 0);
 }

@@ -97,7 +97,7 @@ fn the_examples_are_the_demos() {
 #[test]
 fn a_demo_without_a_bank_is_refused_before_anything_is_written() {
     let context = TestContext::new();
-    let outcome = context.run(&["demo", "--bank"]);
+    let outcome = context.run(&["demo", "--bank", "--world", "notes"]);
     assert_eq!(outcome.code, Some(code::USAGE), "{}", outcome.stderr);
     assert!(!context.path("demo").exists());
 }

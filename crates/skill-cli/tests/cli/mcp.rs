@@ -163,7 +163,62 @@ mod served {
             client.ask("tools/call", json!({"name": "measure", "arguments": asked("first", "better.md")}));
         assert_eq!(answer["isError"], true, "{answer}");
         // What is there is not paid for again.
-        assert_eq!(client.call("measure", asked("first", "demo/initial_skill.md"))["score"], first["score"]);
+        let again = client.call("measure", asked("first", "demo/initial_skill.md"));
+        assert_eq!((&again["score"], &again["spent"]["requests_now"]), (&first["score"], &0.into()));
+        client.leave();
+    }
+
+    #[test]
+    fn a_bank_is_measured_as_the_command_measures_it() {
+        let context = crate::bank_training::household();
+        let skill = json!({"skill_id": "g", "title": "Look first", "principle": "Look before you act."});
+        let bank = json!({"general_skills": [skill], "task_specific_skills": {}, "common_mistakes": []});
+        context.write("bank.json", &bank.to_string());
+        let mut client = Client::start(&context, &["--max-calls", "100000"]);
+        let asked = json!({"name": "bank", "config": "household.toml", "bank": "bank.json", "wait_s": 60});
+        let measured = client.call("measure", asked.clone());
+        let args = ["eval", "household.toml", "--bank", "bank.json", "--split", "val", "--json"];
+        let outcome = context.run(&args);
+        outcome.assert_code(code::SUCCESS);
+        let printed: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        let of = |value: &Value, names: [&str; 3]| names.map(|name| value[name].clone());
+        for (ours, theirs) in [("score", "with"), ("without_bank", "without")] {
+            let theirs = of(&printed[theirs], ["hard", "soft", "n"]);
+            assert_eq!(of(&measured[ours], ["hard", "soft", "n_items"]), theirs);
+        }
+        let (ours, theirs) = (&measured["difference"], &printed["difference"]);
+        let names = ["difference", "difference_interval", "n"];
+        assert_eq!(of(ours, ["difference", "interval", "n_items"]), of(theirs, names));
+        let counts = [&theirs["counts"]["wins"], &theirs["counts"]["losses"]];
+        assert_eq!([&ours["n_improved"], &ours["n_regressed"]], counts);
+        let sent = &measured["spent"]["requests"];
+        assert!(sent.as_u64() > Some(0) && measured["spent"]["requests_now"] == *sent, "{measured}");
+        // What is kept is told from what is paid for.
+        let again = client.call("measure", asked);
+        assert_eq!(again["score"], measured["score"]);
+        assert_eq!((&again["spent"]["requests_now"], &again["spent"]["requests"]), (&0.into(), sent));
+        client.leave();
+    }
+
+    #[test]
+    fn the_maximum_of_the_server_is_for_all_measurements_together() {
+        let context = TestContext::with_demo();
+        let asked = |name: &str| json!({"name": name, "config": "demo/skillrl.toml", "split": "test", "wait_s": 60});
+        let mut client = Client::start(&context, &["--max-calls", "1000"]);
+        let first = client.call("measure", asked("first"));
+        let n_sent = first["spent"]["requests"].as_u64().unwrap();
+        client.leave();
+        let refused = |client: &mut Client, name: &str| {
+            let answer = client.ask("tools/call", json!({"name": "measure", "arguments": asked(name)}));
+            assert_eq!(answer["isError"], true, "{answer}");
+            answer["content"][0]["text"].as_str().unwrap().to_owned()
+        };
+        let cap = (n_sent + 3).to_string();
+        let mut client = Client::start(&context, &["--max-calls", &cap]);
+        assert!(refused(&mut client, "second").contains("a cap is reached"));
+        assert!(refused(&mut client, "third").contains("nothing is left"));
+        // What is finished is read, however little is left.
+        assert_eq!(client.call("measure", asked("first"))["score"], first["score"]);
         client.leave();
     }
 

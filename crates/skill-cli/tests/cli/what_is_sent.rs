@@ -149,7 +149,7 @@ fn on_a_terminal_the_first_prompt_is_seen_before_it_is_sent() {
     let asked = listened(&server);
     let url = server.address();
     let screen = on_terminal(&context, &args(&url, &[]), 200, "n\n");
-    assert_eq!(screen.code, Some(code::USAGE), "{}", screen.text);
+    assert_eq!(screen.code, Some(code::DATA), "{}", screen.text);
     let names = ["as it will be sent", "My order", "Send this to 127.0.0.1:", "nothing was sent"];
     assert_names(&screen.text, &names);
     assert_eq!(server.n_calls(), 0);

@@ -65,7 +65,7 @@ pub use scorers::{
     ScorerKind, ScorerSpec, command,
 };
 pub(crate) use scorers::{JudgedAnswer, Rubric};
-pub use survey::{DataSurvey, FieldSurvey, LEAK_SHARE};
+pub use survey::{DataSurvey, FieldSurvey, LEAK_SHARE, is_named_as_answer};
 pub use task::ANSWER_FIELDS;
 pub use traces::{TraceMessage, TraceTask, Traces, trace_layout};
 pub use world::TasksWorld;

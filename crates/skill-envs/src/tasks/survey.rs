@@ -132,7 +132,7 @@ pub struct FieldSurvey {
 }
 
 /// True for a name such as `long_answer`.
-fn is_named_as_answer(name: &str) -> bool {
+pub fn is_named_as_answer(name: &str) -> bool {
     let lower = name.to_lowercase();
     lower.split(|sign: char| !sign.is_alphanumeric()).any(|word| ANSWER_NAMES.contains(&word))
 }

@@ -1,7 +1,7 @@
 //! The run that is planned: its directory, what its validation split can show, and what it will take.
 
 use super::{Check, DEFAULT_EFFECT, DEFAULT_FLIP_RATE, Examination, Finding, counted};
-use crate::config::{Config, LoadedConfig, ModelRole, TrainMode};
+use crate::config::{Config, EnvKind, LoadedConfig, ModelRole, TrainMode};
 use crate::cost::has_prices;
 use crate::error::Error;
 use crate::estimate::{
@@ -124,7 +124,12 @@ pub(super) fn selection(
         let needed = needed.map(|needed| format!("; {needed}")).unwrap_or_default();
         return Finding::ok(Check::Selection, format!("{smallest}{needed}"));
     }
-    let needed = needed.map(|needed| format!("{needed}: raise the second number of `env.split_ratio`"));
+    // Worlds have a number of games in place of a ratio.
+    let more = match EnvKind::parse(env.name()).is_some_and(EnvKind::is_built_in_world) {
+        true => "raise `env.max_val`",
+        false => "raise the second number of `env.split_ratio`",
+    };
+    let needed = needed.map(|needed| format!("{needed}: {more}"));
     let coarse = if 1.0 / n_items as f64 > effect {
         format!(" (one item is {})", points(1.0 / n_items as f64))
     } else {
