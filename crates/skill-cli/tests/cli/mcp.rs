@@ -203,7 +203,8 @@ mod served {
     #[test]
     fn the_maximum_of_the_server_is_for_all_measurements_together() {
         let context = TestContext::with_demo();
-        let asked = |name: &str| json!({"name": name, "config": "demo/skillrl.toml", "split": "test", "wait_s": 60});
+        let asked =
+            |name: &str| json!({"name": name, "config": "demo/skillrl.toml", "split": "test", "wait_s": 60});
         let mut client = Client::start(&context, &["--max-calls", "1000"]);
         let first = client.call("measure", asked("first"));
         let n_sent = first["spent"]["requests"].as_u64().unwrap();
