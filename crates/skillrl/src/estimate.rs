@@ -216,7 +216,7 @@ impl Sent {
 /// What a run with these settings will take; prices and caps are those of `config`.
 ///
 /// A planned search goes on until a cap, its patience or a perfect score ends it: at the low end no stage has a step, and
-/// the calls of all are half of those of the high end; at the high end it makes as many steps as its caps leave room for
+/// the calls of all are half of those of the high end, each as short as those of the baseline; at the high end it makes as many steps as its caps leave room for
 /// where texts are short. It exceeds no cap.
 pub(crate) fn forecast(
     probe: &Probe,
@@ -293,6 +293,7 @@ fn within_caps(least: Estimate, most: Estimate, config: &Config, planned_calls: 
     let Estimate { steps, items, stages, total, assumptions, high_end } = most;
     let stages = stages.into_iter().map(|high| between(low(high.stage), high)).collect();
     let mut total = between(Some(&least.total), total);
+    let low_of_stages = total.calls.low;
     if high_end == HighEnd::Patience {
         total.calls.low = total.calls.low.max(total.calls.high / 10);
     } else {
@@ -301,6 +302,12 @@ fn within_caps(least: Estimate, most: Estimate, config: &Config, planned_calls: 
         total.calls.low = total.calls.low.max(total.calls.high / 2);
         total.cost = total.cost.map(|[low, high]| [low, caps.money.unwrap_or(high).max(low)]);
     }
+    // The further calls are at least as long as those of the baseline, which have no skill.
+    let factor = total.calls.low as f64 / low_of_stages.max(1) as f64;
+    let scaled = |span: Span| Span { low: ((span.low as f64 * factor) as u64).min(span.high), ..span };
+    total.input_tokens = scaled(total.input_tokens);
+    total.output_tokens = scaled(total.output_tokens);
+    total.cost = total.cost.map(|[low, high]| [(low * factor).min(high), high]);
     Estimate { steps, items, stages, total, assumptions, high_end }
 }
 

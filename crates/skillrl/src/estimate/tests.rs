@@ -261,6 +261,8 @@ fn a_planned_search_is_estimated_up_to_its_caps_and_no_higher() {
     assert_eq!(of_calls.steps, planned.steps);
     // Few searches end before half of their calls.
     assert_eq!((of_calls.total.calls.low, of_calls.total.calls.high), (150, 300));
+    // Each of them has a reply of a token at least.
+    assert!(of_calls.total.output_tokens.low >= 150, "{:?}", of_calls.total);
     // Far from its caps a search ends by its patience: hardly ever after more than ten times 24 proposals.
     let (patient, _) = forecast_of("calls = 1000000");
     assert_eq!((patient.steps, patient.high_end, of_calls.high_end), (240, HighEnd::Patience, HighEnd::Caps));
