@@ -133,6 +133,15 @@ pub(crate) fn name_of_run(root: &Path, dir: &Path) -> Option<String> {
     }
 }
 
+/// A run directory for which [`name_of_run`] has no name, in words.
+pub(crate) fn outside(root: &Path, dir: &Path) -> String {
+    format!(
+        "the run of this configuration would be in {}, which is not a place for a run in {}",
+        dir.display(),
+        root.display()
+    )
+}
+
 fn is_empty(dir: &Path) -> bool {
     std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
 }

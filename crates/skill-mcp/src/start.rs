@@ -3,6 +3,7 @@
 use crate::error::ToolError;
 use skill_llm::regular_file;
 use skill_pipeline::RunReader;
+use skill_pipeline::run_dir::RunStatus;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -41,6 +42,8 @@ pub(crate) struct Training<'a> {
     pub(crate) config: &'a Path,
     pub(crate) overrides: Vec<String>,
     pub(crate) run_dir: &'a Path,
+    /// How the run is before.
+    pub(crate) status: RunStatus,
 }
 
 /// What was started.
@@ -51,7 +54,7 @@ pub(crate) struct Begun {
 }
 
 impl Training<'_> {
-    /// Starts the process, and waits until it has taken up the run or has ended.
+    /// Starts the process, and waits until it has taken up the run or has ended; of a finished run, until it has ended.
     pub(crate) async fn begin(self) -> Result<Begun, ToolError> {
         let of_system = |error: io::Error| of_system("start the run", &error);
         let (log, file) = open_log(self.run_dir).map_err(of_system)?;
@@ -68,7 +71,12 @@ impl Training<'_> {
             }
             // It says so itself, after it has read its data and found the run to be its own.
             let live = RunReader::open(self.run_dir).ok().and_then(|run| run.live());
-            let has_begun = live.is_some_and(|live| Some(live.pid) == pid);
+            let is_at_work = live.is_some_and(|live| Some(live.pid) == pid);
+            let has_begun = match self.status {
+                RunStatus::Absent | RunStatus::Unfinished => is_at_work,
+                // Nothing is left to do, as a rule, and the process is about to say so.
+                RunStatus::Finished => false,
+            };
             if has_begun || began.elapsed() >= PATIENCE {
                 break;
             }

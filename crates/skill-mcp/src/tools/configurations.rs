@@ -51,7 +51,7 @@ pub(crate) struct Listed {
     run: Option<String>,
     /// What its run may spend.
     caps: Option<Caps>,
-    /// What is wrong with it.
+    /// What is wrong with it: start_run refuses it.
     problem: Option<String>,
 }
 
@@ -110,13 +110,17 @@ fn has_mark(path: &Path) -> bool {
 fn listed(shared: &Shared, name: &str) -> Option<Listed> {
     let path = shared.configs.find(name).ok()?;
     Some(match Config::load(&path, &[]) {
-        Ok(loaded) => Listed {
-            config: name.to_owned(),
-            environment: Some(loaded.config.env.kind().to_owned()),
-            run: places::name_of_run(shared.runs.root(), &loaded.run_dir()),
-            caps: Some(loaded.config.budget.into()),
-            problem: None,
-        },
+        Ok(loaded) => {
+            let run = places::name_of_run(shared.runs.root(), &loaded.run_dir());
+            let problem = run.is_none().then(|| places::outside(shared.runs.root(), &loaded.run_dir()));
+            Listed {
+                config: name.to_owned(),
+                environment: Some(loaded.config.env.kind().to_owned()),
+                run,
+                caps: Some(loaded.config.budget.into()),
+                problem,
+            }
+        }
         Err(error) => Listed {
             config: name.to_owned(),
             environment: None,

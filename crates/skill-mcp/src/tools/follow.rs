@@ -184,16 +184,25 @@ async fn follow(
         lines.drain(..n_over);
         n_left_out += n_over;
         now = news.now.or(now);
+        let mut waits_for_look = false;
         if let Some(now) = &now {
             let is_other = cursor.as_ref().is_some_and(|cursor| cursor.state != now.state.as_str());
             if is_met || is_other || now.state != RunPhase::Training || began.elapsed() >= wait {
-                break;
+                if !is_behind(shared, &input.run, now, began).await {
+                    break;
+                }
+                waits_for_look = true;
+            } else {
+                progress.tell(began.elapsed(), now).await;
             }
-            progress.tell(began.elapsed(), now).await;
         }
         // Before the first look there is nothing to tell, however little time there is.
         let rest = wait.saturating_sub(began.elapsed());
-        let rest = if now.is_none() { rest.max(LOOK) } else { rest };
+        let rest = match &now {
+            None => rest.max(LOOK),
+            Some(_) if waits_for_look => LAG.saturating_sub(began.elapsed()),
+            Some(_) => rest,
+        };
         match tokio::time::timeout(rest, changes.changed()).await {
             Ok(Ok(())) => {}
             Err(_) if now.is_some() => {}
@@ -217,6 +226,14 @@ async fn follow(
 
 /// How long a first look may take.
 const LOOK: Duration = Duration::from_secs(30);
+/// How long it may take until a run that somebody watches is looked at again.
+const LAG: Duration = Duration::from_secs(2);
+
+/// True if the run has been resumed or has ended since the watch has looked at it: a watch outlives its last viewer for a
+/// moment, and knows what it saw then.
+async fn is_behind(shared: &Shared, name: &str, now: &Now, began: Instant) -> bool {
+    began.elapsed() < LAG && shared.run(name).await.is_ok_and(|(_, row)| row.state != now.state)
+}
 
 fn gone() -> ToolError {
     ToolError::new(
@@ -233,13 +250,18 @@ pub(super) async fn now(
     told: &mut Told,
 ) -> Result<Now, ToolError> {
     let (watch, mut changes) = shared.watches.watch(&shared.runs, name, &found.path, &shared.stop);
+    let (began, mut now) = (Instant::now(), None);
     loop {
         changes.mark_unchanged();
-        if let Some(now) = watch.news(told).now {
-            return Ok(now);
-        }
-        match tokio::time::timeout(LOOK, changes.changed()).await {
+        now = watch.news(told).now.or(now);
+        let rest = match &now {
+            Some(seen) if is_behind(shared, name, seen, began).await => LAG.saturating_sub(began.elapsed()),
+            Some(seen) => return Ok(seen.clone()),
+            None => LOOK,
+        };
+        match tokio::time::timeout(rest, changes.changed()).await {
             Ok(Ok(())) => {}
+            Err(_) if now.is_some() => {}
             Ok(Err(_)) | Err(_) => return Err(gone()),
         }
     }

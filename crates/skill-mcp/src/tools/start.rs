@@ -46,7 +46,7 @@ pub(crate) struct Output {
     run: String,
     /// How it is now.
     state: State,
-    /// Whether it had begun before.
+    /// Whether it had begun before and was not finished.
     has_resumed: bool,
     /// The process that works on it; null if it has come to its end already.
     pid: Option<u32>,
@@ -78,11 +78,7 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
     let root = shared.runs.root();
     let run = places::name_of_run(root, &dir).ok_or_else(|| {
         ToolError::new(
-            format!(
-                "the run of this configuration would be in {}, which is not a place for a run in {}",
-                dir.display(),
-                root.display()
-            ),
+            places::outside(root, &dir),
             "a person has to change `run.dir` in the configuration, or start this server with another --runs",
         )
     })?;
@@ -104,6 +100,7 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
         config: &path,
         overrides: input.set.iter().cloned().chain(caps.overrides()).collect(),
         run_dir: &dir,
+        status,
     };
     let Begun { pid, log } = training.begin().await?;
     let state = match (pid, run_status(&dir)) {
@@ -114,13 +111,14 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
     Ok(Output {
         run,
         state,
-        has_resumed: status != RunStatus::Absent,
+        has_resumed: status == RunStatus::Unfinished,
         pid,
         log: log.display().to_string(),
         caps,
         note: match state {
             State::Finished => "run finished: call read_run".to_owned(),
-            State::Training | State::Stopped | State::Interrupted | State::Damaged => {
+            State::Stopped => "no process works on the run: follow_run reports what it came to".to_owned(),
+            State::Training | State::Interrupted | State::Damaged => {
                 "the run continues by itself: follow_run reports its events, stop_run stops it".to_owned()
             }
         },

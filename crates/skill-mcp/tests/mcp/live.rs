@@ -116,6 +116,31 @@ async fn a_stop_is_asked_withdrawn_and_obeyed_after_the_step() {
 }
 
 #[tokio::test]
+async fn a_run_that_is_resumed_is_training_for_all_who_look() {
+    let place = Place::new();
+    let training = Training::start(place.path("runs/live"));
+    let mut client = place.client().await;
+    first_news(&mut client).await;
+    client.call("stop_run", json!({"run": "live"})).await;
+    assert!(matches!(end(training).await, Err(PipelineError::Stopped { .. } | PipelineError::Halted)));
+    for tool in ["follow_run", "read_run"] {
+        // A watch of the run that is at rest.
+        let state =
+            client.call("follow_run", json!({"run": "live", "until": "end"})).await["now"]["state"].clone();
+        assert_eq!(state, "stopped");
+        let training = Training::start(place.path("runs/live"));
+        let resuming =
+            async { while client.call("list_runs", json!({})).await["runs"][0]["state"] != "training" {} };
+        tokio::time::timeout(PATIENCE, resuming).await.unwrap();
+        let news = client.call(tool, json!({"run": "live"})).await;
+        assert_eq!(news["now"]["state"], "training", "{tool}");
+        client.call("stop_run", json!({"run": "live"})).await;
+        assert!(end(training).await.is_err());
+    }
+    client.leave().await;
+}
+
+#[tokio::test]
 async fn whoever_does_not_wait_any_more_holds_nothing_up() {
     let place = Place::new();
     let training = Training::start(place.path("runs/live"));

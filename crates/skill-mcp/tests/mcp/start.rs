@@ -23,12 +23,19 @@ async fn a_configuration_is_listed_and_estimated_and_nothing_is_written() {
     place.write_demo();
     place.write("configs/Cargo.toml", "[package]\n");
     place.write("configs/broken.toml", "[models]\ntarget = 3\n");
+    let text = std::fs::read_to_string(place.path("configs/demo/skillrl.toml")).unwrap();
+    place.write("configs/demo/outside.toml", &text.replace("../../runs/demo", "../elsewhere"));
     let mut client = Client::begin(McpOptions { max_calls: Some(70), ..place.options() }).await;
     let listed = client.call("list_configurations", json!({})).await;
-    let [broken, demo] = listed["configurations"].as_array().unwrap().as_slice() else { panic!("{listed}") };
+    let [broken, outside, demo] = listed["configurations"].as_array().unwrap().as_slice() else {
+        panic!("{listed}")
+    };
     assert_eq!((&demo["config"], &demo["run"]), (&"demo/skillrl.toml".into(), &"demo".into()));
     assert_eq!((&demo["environment"], &demo["problem"]), (&"qa".into(), &json!(null)));
     assert!(broken["problem"].as_str().unwrap().contains("models.target"), "{broken}");
+
+    assert_eq!((&outside["config"], &outside["run"]), (&"demo/outside.toml".into(), &json!(null)));
+    assert!(outside["problem"].as_str().unwrap().contains("not a place for"), "{outside}");
 
     let estimate = client.call("estimate_run", json!({"config": "demo/skillrl.toml"})).await;
     let calls = &estimate["total"]["calls"];

@@ -123,7 +123,7 @@ async def the_demo_is_trained(connected):
     assert measured["state"] == "finished", measured
     assert abs(measured["score"]["hard"] - run["test"]["after"]) < 1e-9, (measured, run["test"])
     again = await call(connected, "start_run", config="demo/skillrl.toml", max_calls=1)
-    assert again["has_resumed"], again
+    assert again["state"] == "finished" and not again["has_resumed"], again
     await follow(connected, "demo/run", "finished")
     paid = await call(connected, "read_run", run="demo/run")
     assert paid["now"]["spend"]["calls"] == run["now"]["spend"]["calls"], "what is finished is not paid for again"
