@@ -38,7 +38,9 @@ pub(crate) fn fill(command: &mut Command) -> crate::Result {
             run_at(&mut args.run)?;
             if args.doubtful.is_some() { for_kinds(&args.run, Takes::Documents) } else { Ok(()) }
         }
-        Command::Check(args) => unpacked(&mut args.run).and_then(|()| run_at(&mut args.run)),
+        // What is checked of an archive is unpacked for the time of the command.
+        Command::Check(args) if skillrl::bundle::is_bundle(&args.run) => Ok(()),
+        Command::Check(args) => run_at(&mut args.run),
         Command::Show(args) => {
             named(&mut args.run)?;
             if args.step.is_some() || args.item.is_some() {

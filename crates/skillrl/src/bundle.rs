@@ -217,8 +217,17 @@ pub fn is_bundle(path: &Path) -> bool {
 ///
 /// A file that is no bundle, or one of a later version; another directory at that place; and one that cannot be written.
 pub fn unpack(bundle: &Path) -> Result<PathBuf, Error> {
-    let read = |source| BundleError::Read { path: bundle.to_owned(), source };
     let parent = bundle.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    unpack_in(bundle, parent)
+}
+
+/// As [`unpack`], into a directory of its name in another one.
+///
+/// # Errors
+///
+/// As [`unpack`].
+pub fn unpack_in(bundle: &Path, parent: &Path) -> Result<PathBuf, Error> {
+    let read = |source| BundleError::Read { path: bundle.to_owned(), source };
     let into = parent.join(stem(bundle));
     let hash = hash_of_file(bundle).map_err(read)?.hex();
     if into.exists() {

@@ -2,6 +2,7 @@
 
 use crate::CliError;
 use crate::args::{CheckArgs, as_word};
+use crate::error::OfFile as _;
 use crate::exit_code;
 use crate::table::harmless;
 use serde_json::{Value, json};
@@ -22,6 +23,12 @@ const MAX_NAMED: usize = 3;
 const MAX_DEPTH: usize = 2;
 
 pub(crate) fn run(args: &CheckArgs) -> crate::Result {
+    if skillrl::bundle::is_bundle(&args.run) {
+        let dir = tempfile::tempdir().trying_to("make a directory for the archive's files")?;
+        let mut found = checked(&skillrl::bundle::unpack_in(&args.run, dir.path())?)?;
+        found.path.clone_from(&args.run);
+        return report(&[found], args.json);
+    }
     let found = match checked(&args.run) {
         Ok(found) => vec![found],
         Err(error) => {
@@ -33,7 +40,11 @@ pub(crate) fn run(args: &CheckArgs) -> crate::Result {
             places.iter().map(|place| checked(place)).collect::<Result<Vec<_>, _>>()?
         }
     };
-    match (args.json, found.as_slice()) {
+    report(&found, args.json)
+}
+
+fn report(found: &[RunCheck], is_json: bool) -> crate::Result {
+    match (is_json, found) {
         (true, [only]) => super::print_json(only)?,
         (true, several) => super::print_json(&json!({ "checked": several }))?,
         (false, several) => {

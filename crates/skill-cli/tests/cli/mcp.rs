@@ -127,6 +127,11 @@ mod served {
         while !is_over() {
             assert!(began.elapsed() < PATIENCE, "the process goes on");
         }
+        let again = client.call("start_run", json!({"config": "demo/skillrl.toml", "max_calls": 100_000}));
+        assert_eq!(
+            (&again["state"], &again["has_resumed"], &again["pid"]),
+            (&"finished".into(), &false.into(), &Value::Null)
+        );
         // It is the run that the command makes, to the byte.
         let same = TestContext::with_finished_demo();
         let mut files = context.untimed_files("demo/run");
@@ -266,10 +271,10 @@ mod served {
     #[test]
     fn directories_that_are_not_there_and_clients_that_are_none_are_refused() {
         let context = TestContext::new();
-        let outcome = context.run(&["mcp", "--runs", "absent"]);
+        let outcome = context.run(&["mcp", "--runs", "absent/runs"]);
         outcome.assert_code(code::USAGE);
         assert!(
-            outcome.stderr.starts_with("error: cannot read the directory absent: "),
+            outcome.stderr.starts_with("error: cannot read the directory absent/runs: "),
             "{}",
             outcome.stderr
         );

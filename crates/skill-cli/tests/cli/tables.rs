@@ -96,16 +96,18 @@ fn a_bundle_is_checked_and_replayed_where_nothing_else_is() {
     for name in ["run.tar.gz", "bare.tar.gz"] {
         std::fs::copy(context.path(name), elsewhere.path(name)).unwrap();
     }
-    elsewhere.succeed(&["check", "run.tar.gz"]);
-    assert!(elsewhere.path("run/run/report.html").is_file(), "the report is in it");
+    let checked = elsewhere.succeed_json(&["check", "run.tar.gz", "--json"]);
+    assert_eq!(checked["path"], "run.tar.gz");
+    assert!(!elsewhere.path("run").exists(), "a check leaves nothing");
     elsewhere.succeed(&["replay", "run.tar.gz", "--out", "again", "--quiet"]);
+    assert!(elsewhere.path("run/run/report.html").is_file(), "the report is in it");
     assert_eq!(elsewhere.read("again/best_skill.md"), context.read("demo/run/best_skill.md"));
     // Without its data it is whole, and names what a replay lacks.
     elsewhere.succeed(&["check", "bare.tar.gz"]);
     elsewhere.run(&["replay", "bare.tar.gz", "--quiet"]).fails(code::USAGE, &["env.data"]);
     // Another archive of the same name is not what was unpacked.
     std::fs::copy(context.path("bare.tar.gz"), elsewhere.path("run.tar.gz")).unwrap();
-    elsewhere.run(&["check", "run.tar.gz"]).fails(code::DATA, &["run.tar.gz"]);
+    elsewhere.run(&["replay", "run.tar.gz"]).fails(code::DATA, &["run.tar.gz"]);
     elsewhere.write("run.tar.gz", "no bundle");
     elsewhere.run(&["check", "run.tar.gz"]).assert_code(code::RUN_DIR);
 }
