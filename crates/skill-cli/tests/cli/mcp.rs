@@ -228,6 +228,53 @@ mod served {
         client.leave();
     }
 
+    #[test]
+    fn a_run_that_trains_a_bank_is_estimated_and_read_as_one() {
+        let context = crate::bank_training::household();
+        let settings = ["train.mode=bank", "evolution.rounds=0", "bank.admit=unmeasured"];
+        let settings: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+        context.append("household.toml", "[train]\nmode = \"bank\"\n[evolution]\nrounds = 0\n");
+        let mut client = Client::start(&context, &[]);
+        let estimate = client.call("estimate_run", json!({"config": "household.toml"}));
+        let outcome = context.run(&["estimate", "household.toml", "--json"]);
+        outcome.assert_code(code::SUCCESS);
+        let printed: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        assert_eq!(estimate["trains"], "bank");
+        for field in ["calls", "rollouts", "input_tokens", "output_tokens"] {
+            assert_eq!(estimate["total"][field], printed["total"][field], "{field}");
+        }
+        let stages = |value: &Value| {
+            let stages = value["stages"].as_array().unwrap().iter();
+            stages.map(|stage| stage["stage"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(stages(&estimate), stages(&printed));
+
+        context.succeed(&[&["train", "household.toml", "--quiet"][..], &settings].concat());
+        let outcome = context.run(&["status", "run", "--json"]);
+        let printed: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        let run = client.call("read_run", json!({"run": "run"}));
+        assert_eq!((&run["trains"], &run["summary"]["state"]), (&"a bank".into(), &"finished".into()));
+        assert_eq!(run["verdict"], printed["verdict"]["outcome"]);
+        assert_eq!([&run["test"]["before"], &run["test"]["after"]], [0, 1].map(|at| &printed["test"][at]));
+        assert_eq!(
+            [&run["selection"]["before"], &run["selection"]["after"]],
+            [&printed["baseline"], &printed["best"]]
+        );
+        let bank = &run["bank"];
+        assert_eq!(bank["n_active"], printed["bank"]["skills"]["active"]);
+        assert_eq!(bank["active"].as_array().unwrap().len() as u64, bank["n_active"].as_u64().unwrap());
+        assert!(
+            bank["active"][0]["untrusted_title"].as_str().is_some_and(|title| !title.is_empty()),
+            "{run}"
+        );
+        for tool in ["read_skill", "read_trajectories"] {
+            let answer = client.ask("tools/call", json!({"name": tool, "arguments": {"run": "run"}}));
+            let said = answer["content"][0]["text"].as_str().unwrap();
+            assert!(answer["isError"] == true && said.contains("trains a bank"), "{tool}: {said}");
+        }
+        client.leave();
+    }
+
     /// A gate that calls of models wait at.
     #[derive(Default)]
     struct Gate {

@@ -8,14 +8,19 @@ use crate::tools::follow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skill_core::{SkillDoc, StepIdx};
+use skill_pipeline::RunReader;
+use skill_pipeline::kind::{is_of_document, trains_bank};
+use skill_pipeline::records::bank::BANK_DIR;
 use skill_report::watch::Told;
-use skill_report::{Comparison, EditLine, Report, ReportOptions, StepRow};
+use skill_report::{BankComparison, BankReport, Comparison, EditLine, ReportOptions, StepRow, Verdict};
+use skillrl::bank::State as BankState;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(super) const DESCRIPTION: &str = "\
 Reads a training run, also while it goes on: where it stands, what it has spent and may spend, the result with its \
-evidence, every step with its edits, its decision and why, and the beginning of the best skill. Reads files and costs \
-nothing.";
+evidence, every step with its edits, its decision and why, and the beginning of the best skill; of a run that trains a \
+bank, the titles of its active skills. Reads files and costs nothing.";
 
 /// Steps that are shown where nobody says how many.
 const DEFAULT_STEPS: u32 = 10;
@@ -24,6 +29,9 @@ const MAX_STEPS: u32 = 50;
 const MAX_EDIT: usize = 600;
 const MAX_NOTE: usize = 400;
 const MAX_SKILL: usize = 6_000;
+/// The most skills of a bank that are named, and the most characters of a title.
+const MAX_BANK_SKILLS: usize = 100;
+const MAX_TITLE: usize = 160;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -45,18 +53,23 @@ pub(crate) struct Output {
     summary: RunBrief,
     /// Where it is now and what it has spent.
     now: Position,
-    /// What it came to: `better`, `worse`, `worse than no skill`, `cannot tell`, `no better skill`, `not tested` or
-    /// `not finished`.
+    /// What it trains: `a skill`, `a bank`, `fine-tuning`, `reinforcement learning` or `weights and bank`.
+    trains: &'static str,
+    /// What it came to: `better`, `worse`, `worse than no skill`, `cannot tell`, `no better skill`, `not tested`,
+    /// `not finished`, `trained` or `nothing learned`.
     verdict: &'static str,
     /// The same with its numbers, in one line.
     headline: String,
-    /// The initial and the best skill on the test split; null until that is read, at the end.
+    /// The initial and the best skill, or no bank and the bank, on the test split; null until that is read, at the end.
     test: Option<Compared>,
-    /// The same on the validation split, by which the best skill was chosen: optimistic (selection bias).
+    /// The same on the validation split, by which the best skill was chosen: optimistic (selection bias). Of a bank it is
+    /// that of the last validation.
     selection: Option<Compared>,
     /// What to know before trusting the numbers, the weightiest first.
     cautions: Vec<String>,
-    /// Steps, in order.
+    /// The bank of a run that trains one, and nothing else than that; null for any other.
+    bank: Option<BankNow>,
+    /// Steps in order, of a run that trains a skill.
     steps: Vec<Step>,
     /// Finished steps that are not shown: pass `from_step` for them.
     n_steps_left_out: usize,
@@ -64,6 +77,32 @@ pub(crate) struct Output {
     untrusted_best_skill: Option<String>,
     /// Characters that were cut from texts of this answer.
     n_characters_left_out: usize,
+}
+
+/// A bank.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct BankNow {
+    /// Its directory.
+    directory: String,
+    /// Skills that agents are shown.
+    n_active: usize,
+    /// Candidates and skills in a trial.
+    n_waiting: usize,
+    /// Retired skills.
+    n_retired: usize,
+    /// The active skills, in the order of the bank.
+    active: Vec<BankTitle>,
+    /// Active skills that are left out.
+    n_left_out: usize,
+}
+
+/// An active skill of a bank.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct BankTitle {
+    /// The tasks that it is for.
+    untrusted_tier: String,
+    /// Its title.
+    untrusted_title: String,
 }
 
 /// Two skills on the same items; scores are means from 0 to 1.
@@ -152,25 +191,86 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
     let (found, row) = shared.run(&input.run).await?;
     let limit = input.max_steps.unwrap_or(DEFAULT_STEPS).clamp(1, MAX_STEPS) as usize;
     let first = input.from_step.map(StepIdx);
-    let read = super::in_depth(&shared, found.clone(), move |run| {
-        Ok(Read {
-            report: skillrl::report::read_with(run.path(), in_short())?,
-            rows: StepRow::read_from(run, first, limit)?,
-            skill: run.kept_best_skill().ok(),
-        })
+    let read = super::in_depth(&shared, found.clone(), move |run| match row_kind(run) {
+        Kind::Document => Read::of_document(run, first, limit),
+        Kind::Bank => Read::of_bank(run),
+        Kind::Weights => Ok(Read {
+            rows: Vec::new(),
+            n_steps: 0,
+            skill: None,
+            bank: None,
+            verdict: skillrl::report::verdict(run.path())?,
+            test: None,
+            selection: None,
+        }),
     })
     .await?;
     let now = follow::now(&shared, &input.run, &found, &mut Told::default()).await?;
-    Ok(said(read, (RunBrief::from(&row), Position::from(&now))))
+    let trains = row.files.kind_words().unwrap_or("a skill");
+    Ok(said(read, trains, (RunBrief::from(&row), Position::from(&now))))
+}
+
+/// What a run trains, as far as its answer is another.
+enum Kind {
+    Document,
+    Bank,
+    Weights,
+}
+
+fn row_kind(run: &RunReader) -> Kind {
+    match run.path() {
+        path if is_of_document(path) => Kind::Document,
+        path if trains_bank(path) => Kind::Bank,
+        _ => Kind::Weights,
+    }
 }
 
 /// What was read of a run.
 struct Read {
-    report: Report,
+    verdict: Verdict,
+    test: Option<Comparison>,
+    selection: Option<Comparison>,
     /// The steps that are shown.
     rows: Vec<StepRow>,
+    /// Finished steps, of a run that trains a skill.
+    n_steps: usize,
     /// The best skill, if there is one yet.
     skill: Option<SkillDoc>,
+    /// The bank with its directory.
+    bank: Option<(BankReport, PathBuf)>,
+}
+
+impl Read {
+    fn of_document(run: &RunReader, first: Option<StepIdx>, limit: usize) -> Result<Self, ToolError> {
+        let report = skillrl::report::read_with(run.path(), in_short())?;
+        let (test, selection) = match report.headline {
+            Some(headline) => (headline.test, Some(headline.selection)),
+            None => (None, None),
+        };
+        Ok(Self {
+            verdict: report.verdict,
+            test,
+            selection,
+            rows: StepRow::read_from(run, first, limit)?,
+            n_steps: report.n_steps,
+            skill: run.kept_best_skill().ok(),
+            bank: None,
+        })
+    }
+
+    fn of_bank(run: &RunReader) -> Result<Self, ToolError> {
+        let report = skillrl::report::bank_with(run.path(), &in_short())?;
+        let paired = |found: &Option<BankComparison>| found.as_ref().and_then(|found| found.paired.clone());
+        Ok(Self {
+            test: paired(&report.test),
+            selection: paired(&report.selection),
+            verdict: report.verdict.clone(),
+            rows: Vec::new(),
+            n_steps: 0,
+            skill: None,
+            bank: Some((report, run.path().join(BANK_DIR))),
+        })
+    }
 }
 
 /// A report without its long parts: steps are read by themselves, since a report leaves some out.
@@ -178,8 +278,8 @@ fn in_short() -> ReportOptions {
     ReportOptions { max_steps: 0, max_items: 0, max_trajectories: 0, ..ReportOptions::default() }
 }
 
-fn said(read: Read, (summary, now): (RunBrief, Position)) -> Output {
-    let Read { report, rows, skill } = read;
+fn said(read: Read, trains: &'static str, (summary, now): (RunBrief, Position)) -> Output {
+    let Read { verdict, test, selection, rows, n_steps, skill, bank } = read;
     let mut room = Room::default();
     let untrusted_best_skill = skill.map(|skill| room.take(&skill.optimizer_view(), MAX_SKILL));
     let mut steps = Vec::new();
@@ -189,22 +289,39 @@ fn said(read: Read, (summary, now): (RunBrief, Position)) -> Output {
         }
         steps.push(step(row, &mut room));
     }
-    let (test, selection) = match report.headline {
-        Some(headline) => (headline.test, Some(headline.selection)),
-        None => (None, None),
-    };
     Output {
         summary,
         now,
-        verdict: report.verdict.outcome.as_str(),
-        headline: report.verdict.line(),
+        trains,
+        verdict: verdict.outcome.as_str(),
+        headline: verdict.line(),
         test: test.map(Compared::from),
         selection: selection.map(Compared::from),
-        cautions: report.verdict.cautions.into_iter().map(|caution| caution.words).collect(),
-        n_steps_left_out: report.n_steps.saturating_sub(steps.len()),
+        cautions: verdict.cautions.into_iter().map(|caution| caution.words).collect(),
+        bank: bank.map(|(report, directory)| bank_now(&report, &directory, &mut room)),
+        n_steps_left_out: n_steps.saturating_sub(steps.len()),
         steps,
         untrusted_best_skill,
         n_characters_left_out: room.n_left_out,
+    }
+}
+
+fn bank_now(report: &BankReport, directory: &Path, room: &mut Room) -> BankNow {
+    let active = report.skills.iter().filter(|skill| skill.state == BankState::Active);
+    let active: Vec<BankTitle> = active
+        .take(MAX_BANK_SKILLS)
+        .map(|skill| BankTitle {
+            untrusted_tier: room.take(&skill.tier_name, MAX_TITLE),
+            untrusted_title: room.take(&skill.title, MAX_TITLE),
+        })
+        .collect();
+    BankNow {
+        directory: directory.display().to_string(),
+        n_active: report.counts.active,
+        n_waiting: report.counts.waiting,
+        n_retired: report.counts.retired,
+        n_left_out: report.counts.active.saturating_sub(active.len()),
+        active,
     }
 }
 

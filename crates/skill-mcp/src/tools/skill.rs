@@ -73,7 +73,11 @@ pub(crate) struct Output {
 
 pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, ToolError> {
     let (found, _) = shared.run(&input.run).await?;
-    super::in_depth(&shared, found, |run| read(run, input)).await
+    super::in_depth(&shared, found, |run| {
+        super::check_document(run)?;
+        read(run, input)
+    })
+    .await
 }
 
 fn read(run: &RunReader, input: Input) -> Result<Output, ToolError> {

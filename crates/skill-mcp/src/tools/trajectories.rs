@@ -125,7 +125,11 @@ pub(crate) struct Turn {
 
 pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, ToolError> {
     let (found, _) = shared.run(&input.run).await?;
-    super::in_depth(&shared, found, |run| Ok(shown(read(run, input.step)?, input))).await
+    super::in_depth(&shared, found, |run| {
+        super::check_document(run)?;
+        Ok(shown(read(run, input.step)?, input))
+    })
+    .await
 }
 
 fn read(run: &RunReader, step: Option<u32>) -> Result<Trajectories, ToolError> {
