@@ -31,7 +31,9 @@ impl McpError {
     /// What a person can do about it, as one sentence.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Directory { .. } => "name directories that are there with `--runs` and `--configs`",
+            Self::Directory { .. } => {
+                "name directories that exist with `--runs` and `--configs`; that of runs may be new, in one that exists"
+            }
             Self::Begin(_) => {
                 "this command is started by an MCP client, which talks to it over standard input"
             }

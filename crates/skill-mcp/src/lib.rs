@@ -36,6 +36,7 @@ mod error;
 mod measuring;
 mod places;
 mod room;
+mod runs_dir;
 mod server;
 mod shared;
 mod start;
@@ -49,7 +50,7 @@ use std::path::PathBuf;
 /// What is offered, and what starting a run may cost.
 #[derive(Debug, Clone)]
 pub struct McpOptions {
-    /// A directory with runs in it, or that of one run.
+    /// A directory with runs in it, or that of one run; one that does not exist is created by what is started first.
     pub runs: PathBuf,
     /// The directory below which configurations are.
     pub configs: PathBuf,

@@ -121,7 +121,7 @@ pub(crate) fn name_of_run(root: &Path, dir: &Path) -> Option<String> {
     let names: Vec<&str> = below.iter().map(|name| name.to_str()).collect::<Option<_>>()?;
     match names.as_slice() {
         // The directory is that of one run; in one of many runs it would hide all others.
-        [] if is_run(root) || is_empty(root) => {
+        [] if is_run(root) || is_empty(root) || !root.exists() => {
             root.file_name().map(|name| name.to_string_lossy().into_owned())
         }
         names

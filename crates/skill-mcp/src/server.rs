@@ -4,6 +4,7 @@ use crate::McpOptions;
 use crate::error::McpError;
 use crate::measuring::Measurements;
 use crate::places::Configs;
+use crate::runs_dir::RunsDir;
 use crate::shared::{Shared, caps_of};
 use crate::tools::{self, Kind};
 use rmcp::model::{
@@ -14,7 +15,7 @@ use rmcp::service::{QuitReason, RequestContext};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::stdio;
 use rmcp::{RoleServer, ServerHandler, ServiceExt};
-use skill_report::watch::{Runs, Watches};
+use skill_report::watch::Watches;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Mutex;
@@ -71,14 +72,13 @@ impl McpServer {
     ///
     /// # Errors
     ///
-    /// A directory that cannot be read.
+    /// A directory that cannot be read; that of the runs may be new, in one that exists.
     pub fn open(options: McpOptions) -> Result<Self, McpError> {
         let of_dir = |path: &std::path::Path| {
             let path = path.to_owned();
             |source| McpError::Directory { path, source }
         };
-        let runs =
-            Arc::new(Runs::open(&options.runs, skillrl::spend::terms_of).map_err(of_dir(&options.runs))?);
+        let runs = RunsDir::open(&options.runs).map_err(of_dir(&options.runs))?;
         let configs = Configs::open(&options.configs).map_err(of_dir(&options.configs))?;
         let measurements = Measurements::new(&options.program, &configs, caps_of(&options));
         let shared = Shared {

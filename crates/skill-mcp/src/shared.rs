@@ -5,14 +5,15 @@ use crate::caps::Caps;
 use crate::error::ToolError;
 use crate::measuring::Measurements;
 use crate::places::{self, Configs};
-use skill_report::watch::{Found, Listing, Row, Runs, Watches};
+use crate::runs_dir::RunsDir;
+use skill_report::watch::{Found, Listing, Row, Watches};
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// What all tools share.
 pub(crate) struct Shared {
-    pub(crate) runs: Arc<Runs>,
+    pub(crate) runs: RunsDir,
     pub(crate) watches: Watches,
     pub(crate) configs: Configs,
     pub(crate) options: McpOptions,
@@ -41,7 +42,8 @@ impl Shared {
 
     /// The runs as they are now.
     pub(crate) async fn listing(&self) -> Result<Arc<Listing>, ToolError> {
-        let listing = self.runs.fresh().await;
+        let Some(runs) = self.runs.runs() else { return Ok(Arc::default()) };
+        let listing = runs.fresh().await;
         match &listing.problem {
             None => Ok(listing),
             Some(problem) => {

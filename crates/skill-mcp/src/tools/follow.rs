@@ -167,7 +167,8 @@ async fn follow(
     context: &RequestContext<RoleServer>,
 ) -> Result<Output, ToolError> {
     let began = Instant::now();
-    let (watch, mut changes) = shared.watches.watch(&shared.runs, &input.run, &found.path, &shared.stop);
+    let (watch, mut changes) =
+        shared.watches.watch(shared.runs.runs().ok_or_else(gone)?, &input.run, &found.path, &shared.stop);
     let mut told = Told::after(cursor.as_ref().map_or(0, |cursor| cursor.line));
     let (mut lines, mut n_left_out) = (Vec::new(), 0);
     let (mut has_lost_lines, mut is_met) = (false, cursor.is_none());
@@ -249,7 +250,8 @@ pub(super) async fn now(
     found: &Found,
     told: &mut Told,
 ) -> Result<Now, ToolError> {
-    let (watch, mut changes) = shared.watches.watch(&shared.runs, name, &found.path, &shared.stop);
+    let (watch, mut changes) =
+        shared.watches.watch(shared.runs.runs().ok_or_else(gone)?, name, &found.path, &shared.stop);
     let (began, mut now) = (Instant::now(), None);
     loop {
         changes.mark_unchanged();

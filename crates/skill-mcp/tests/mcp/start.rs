@@ -86,6 +86,27 @@ async fn a_run_is_not_started_without_a_cap_and_no_caller_raises_one() {
 }
 
 #[tokio::test]
+async fn a_new_project_has_no_runs_yet_and_gets_a_directory_for_them() {
+    let place = Place::new();
+    place.write_demo();
+    std::fs::remove_dir(place.path("runs")).unwrap();
+    let mut client = Client::begin(options(&place, "exit 0")).await;
+    assert_eq!(client.call("list_runs", json!({})).await["runs"], json!([]));
+    client.refused("read_run", json!({"run": "demo"})).await;
+    let listed = client.call("list_configurations", json!({})).await;
+    assert_eq!(listed["configurations"][0]["run"], "demo");
+    assert!(!place.path("runs").exists());
+    client.call("start_run", json!({"config": "demo/skillrl.toml", "max_calls": 5})).await;
+    assert!(place.path("runs").is_dir());
+    crate::runs::finished(&place.path("runs/demo"));
+    assert_eq!(client.call("list_runs", json!({})).await["runs"][0]["run"], "demo");
+    assert_eq!(client.call("follow_run", json!({"run": "demo"})).await["now"]["state"], "finished");
+    client.leave().await;
+    let absent = McpOptions { runs: place.path("absent/runs"), ..place.options() };
+    assert!(skill_mcp::McpServer::open(absent).is_err());
+}
+
+#[tokio::test]
 async fn a_run_that_ends_at_once_says_why() {
     let place = Place::new();
     place.write_demo();
