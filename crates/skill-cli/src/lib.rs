@@ -83,7 +83,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    Cli::from_arg_matches(&args::grouped(Shown::BuiltIn).try_get_matches_from(arguments)?)
+    let command = taking_negative_numbers(args::grouped(Shown::BuiltIn));
+    Cli::from_arg_matches(&command.try_get_matches_from(arguments)?)
+}
+
+/// The command, where a number below 0 is the value of an option, which says what it takes, and no option itself.
+fn taking_negative_numbers(command: clap::Command) -> clap::Command {
+    let taking = |arg: clap::Arg| match arg.is_positional() || !arg.get_action().takes_values() {
+        true => arg,
+        false => arg.allow_negative_numbers(true),
+    };
+    command.mut_args(taking).mut_subcommands(taking_negative_numbers)
 }
 
 /// Leaves out the advice to pass an option as a value, which nobody means who mistypes one.

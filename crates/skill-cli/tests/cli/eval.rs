@@ -224,6 +224,10 @@ fn a_skill_is_measured_against_an_earlier_one_and_a_drop_can_fail() {
     hopeless.fails(code::USAGE, &["--max-drop "]);
     assert!(!context.path("unpaid").exists());
     eval("0012", &["--against", "good", "--max-drop", "20", "--min-score", "80"]).assert_code(0);
+    // A directory of several measurements names one.
+    eval("0012", &["--against", "."]).fails(code::USAGE, &["./bad"]);
+    // A number below 0 is a wrong value, and no option.
+    eval("0012", &["--min-score", "-1"]).fails(code::USAGE, &["from 0 to 100"]);
     for limit in [&["--against", "good", "--max-drop", "20"][..], &["--min-score", "80 %"]] {
         let broken = eval("0000", &[limit, &["--markdown"]].concat());
         broken.assert_code(code::REGRESSED);

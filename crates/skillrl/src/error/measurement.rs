@@ -48,6 +48,14 @@ pub enum MeasurementError {
         #[source]
         source: std::io::Error,
     },
+    /// A directory of several measurements, such as a matrix.
+    #[error("{} holds several measurements", path.display())]
+    Several {
+        /// The directory.
+        path: PathBuf,
+        /// One of them.
+        example: PathBuf,
+    },
     /// A file is no list of results.
     #[error("{} holds no results", path.display())]
     NoResults {
@@ -109,6 +117,9 @@ impl MeasurementError {
             }
             Self::Unread { .. } | Self::NoResults { .. } => {
                 "name a directory that `skillrl eval --out DIR` has written"
+            }
+            Self::Several { example, .. } => {
+                return format!("name one of them, such as {}", example.display());
             }
             Self::NotComparable { .. } => {
                 "measure the earlier skill again with the data and the scorer of now: `skillrl eval .. --out DIR --force`"

@@ -23,6 +23,18 @@ pub struct Earlier {
     settings: Option<RunIdentity>,
 }
 
+/// How deep measurements lie in a directory of several: those of a matrix are in `MODEL/SKILL`.
+const MAX_DEPTH: usize = 2;
+
+/// A measurement below a directory.
+fn one_below(dir: &Path, depth: usize) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path());
+    let mut folders: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    let own = folders.iter().find(|folder| folder.join(RESULTS_FILE).is_file()).cloned();
+    own.or_else(|| folders.iter().filter(|_| depth > 1).find_map(|folder| one_below(folder, depth - 1)))
+}
+
 impl Earlier {
     /// Reads the directory of a measurement, or the file with its results.
     ///
@@ -32,8 +44,10 @@ impl Earlier {
     pub fn read(dir: &Path) -> Result<Self, Error> {
         let path = if dir.is_dir() { dir.join(RESULTS_FILE) } else { dir.to_owned() };
         path.parent().map_or(Ok(()), check_whole)?;
-        let bytes = regular_file::read(&path)
-            .map_err(|source| MeasurementError::Unread { path: path.clone(), source })?;
+        let bytes = regular_file::read(&path).map_err(|source| match one_below(dir, MAX_DEPTH) {
+            Some(example) => MeasurementError::Several { path: dir.to_owned(), example },
+            None => MeasurementError::Unread { path: path.clone(), source },
+        })?;
         let results: Vec<RolloutResult> = serde_json::from_slice(&bytes)
             .map_err(|source| MeasurementError::NoResults { path: path.clone(), source })?;
         let results = results.into_iter().map(RolloutResult::without_trajectory).collect();
