@@ -316,6 +316,30 @@ mod served {
     }
 
     #[test]
+    fn a_run_that_is_resumed_is_training_when_start_run_has_answered() {
+        let (models, context) = Server::start_with_task();
+        let gate = Arc::new(Gate::default());
+        let of_server = Arc::clone(&gate);
+        models.answer_with(move |n, request| {
+            if n > 5 {
+                of_server.wait();
+            }
+            server::healthy(request)
+        });
+        let start = |max_calls: u64| json!({"config": "task/skillrl.toml", "max_calls": max_calls});
+        let follow = json!({"run": "task/run", "wait_s": 0});
+        let mut client = Client::start(&context, &[]);
+        client.ask("tools/call", json!({"name": "start_run", "arguments": start(5)}));
+        client.follow("task/run", "stopped");
+        assert_eq!(client.call("start_run", start(500))["state"], "training");
+        assert_eq!(client.call("follow_run", follow)["now"]["state"], "training");
+        assert_eq!(client.call("read_run", json!({"run": "task/run"}))["now"]["state"], "training");
+        gate.open();
+        client.follow("task/run", "finished");
+        client.leave();
+    }
+
+    #[test]
     fn directories_that_are_not_there_and_clients_that_are_none_are_refused() {
         let context = TestContext::new();
         let outcome = context.run(&["mcp", "--runs", "absent/runs"]);
