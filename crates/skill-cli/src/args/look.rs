@@ -200,22 +200,24 @@ pub(crate) struct ServeArgs {
 #[derive(Debug, Args)]
 pub(crate) struct McpArgs {
     /// A directory of runs, or one run; without it `runs` if it exists, else this directory.
+    ///
+    /// A new one is made when something is started.
     #[arg(long, value_name = "DIR")]
     pub(crate) runs: Option<PathBuf>,
 
-    /// The directory below which configurations are that a run may be started from.
+    /// The directory below which configurations, skills and banks are that may be used.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) configs: PathBuf,
 
-    /// The most requests that a run which is started here may send; an agent may ask for less.
+    /// Maximum requests of each run, and of all measurements together; an agent may ask for less.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_calls: Option<u64>,
 
-    /// The most money that it may spend, by the prices of its configuration.
+    /// Maximum money of each run, and of all measurements together, by the prices of the configuration.
     #[arg(long, value_name = "MONEY", value_parser = money)]
     pub(crate) max_money: Option<f64>,
 
-    /// Offer nothing that starts or stops a run.
+    /// Offer nothing that starts or stops a run, or measures.
     #[arg(long)]
     pub(crate) read_only: bool,
 }
