@@ -2,7 +2,7 @@
 //! command for a path that is something else.
 
 use crate::args::journal::{JournalCommand, JournalStatsArgs, RunArg};
-use crate::args::{Command, NEWEST, StatusArgs, as_word};
+use crate::args::{Command, DiffArgs, NEWEST, StatusArgs, as_word};
 use crate::error::CommandError;
 use crate::kinds::{self, Takes};
 use crate::outcomes::outcomes_in;
@@ -33,6 +33,10 @@ const TIMED: [&str; 2] = ["events.jsonl", "config.json"];
 /// No run in `./runs`, none of `./skillrl.toml`, and this directory is none. A path that is something else than a run,
 /// for a command that takes nothing else.
 pub(crate) fn fill(command: &mut Command) -> crate::Result {
+    if let Some(other) = instead(command)? {
+        *command = other;
+        return Ok(());
+    }
     match command {
         Command::Report(args) => {
             run_at(&mut args.run)?;
@@ -42,21 +46,8 @@ pub(crate) fn fill(command: &mut Command) -> crate::Result {
         Command::Check(args) if skillrl::bundle::is_bundle(&args.run) => Ok(()),
         Command::Check(args) => run_at(&mut args.run),
         Command::Show(args) => {
-            named(&mut args.run)?;
-            if args.step.is_some() || args.item.is_some() {
-                return for_kinds(&args.run, Takes::DocumentsAndBanks);
-            }
-            let is_other = run_status(&args.run) == RunStatus::Absent && outcomes_in(&args.run).is_empty();
-            if let Some(other) = is_other.then(|| instead_of_show(&args.run, args.json)).flatten() {
-                *command = other;
-            }
-            Ok(())
-        }
-        Command::Inspect(args) => {
-            if let Some(other) = instead_of_show(&args.path, args.json) {
-                *command = other;
-            }
-            Ok(())
+            let is_of_parts = args.step.is_some() || args.item.is_some();
+            if is_of_parts { for_kinds(&args.run, Takes::DocumentsAndBanks) } else { Ok(()) }
         }
         Command::Watch(args) => run_at(&mut args.run),
         Command::Stop(args) => run_at(&mut args.run),
@@ -100,18 +91,7 @@ pub(crate) fn fill(command: &mut Command) -> crate::Result {
             }
         }
         Command::Try(args) => run_without_config(args.config.unnamed()),
-        Command::Diff(args) => {
-            // `skillrl diff 3 5`: the first word is no run, so all are one place further.
-            if args.run != Path::new(NEWEST) && !args.run.exists() && is_version(&args.run) {
-                let first = std::mem::replace(&mut args.run, PathBuf::from(NEWEST)).display().to_string();
-                let second = std::mem::replace(&mut args.from, first);
-                if second != crate::args::FIRST_VERSION {
-                    args.to = second;
-                }
-            }
-            run_at(&mut args.run)?;
-            for_kinds(&args.run, Takes::DocumentsAndBanks)
-        }
+        Command::Diff(args) => run_of_diff(args),
         Command::Note(args) => {
             // `skillrl note TEXT`: a sentence is no run.
             let is_sentence = args.run != Path::new(NEWEST) && args.text.is_none() && !args.run.is_dir();
@@ -122,6 +102,34 @@ pub(crate) fn fill(command: &mut Command) -> crate::Result {
             run_at(&mut args.run)
         }
         _ => Ok(()),
+    }
+}
+
+/// The run of `skillrl diff`, whose first word may be a version.
+fn run_of_diff(args: &mut DiffArgs) -> crate::Result {
+    // `skillrl diff 3 5`: the first word is no run, so all are one place further.
+    if args.run != Path::new(NEWEST) && !args.run.exists() && is_version(&args.run) {
+        let first = std::mem::replace(&mut args.run, PathBuf::from(NEWEST)).display().to_string();
+        let second = std::mem::replace(&mut args.from, first);
+        if second != crate::args::FIRST_VERSION {
+            args.to = second;
+        }
+    }
+    run_at(&mut args.run)?;
+    for_kinds(&args.run, Takes::DocumentsAndBanks)
+}
+
+/// The command in the place of `show` or `inspect`, for a path that another one shows.
+fn instead(command: &mut Command) -> crate::Result<Option<Command>> {
+    match command {
+        Command::Show(args) => {
+            named(&mut args.run)?;
+            let is_of_parts = args.step.is_some() || args.item.is_some();
+            let is_other = run_status(&args.run) == RunStatus::Absent && outcomes_in(&args.run).is_empty();
+            Ok((is_other && !is_of_parts).then(|| instead_of_show(&args.run, args.json)).flatten())
+        }
+        Command::Inspect(args) => Ok(instead_of_show(&args.path, args.json)),
+        _ => Ok(None),
     }
 }
 
