@@ -11,8 +11,9 @@ use crate::item::{Item, Split};
 use crate::source::{SkillSource, TaskView};
 use async_trait::async_trait;
 use serde_json::Value;
-use skill_core::{RolloutResult, SkillDoc, Usage};
+use skill_core::{ItemId, RolloutResult, SkillDoc, Usage};
 use skill_llm::{CallCtx, ChatModel, ChatReply};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -198,4 +199,24 @@ impl fmt::Debug for RolloutCtx {
         let judge = self.judge.as_ref().map(|judge| judge.id());
         f.debug_struct("RolloutCtx").field("call", &self.call).field("judge", &judge).finish()
     }
+}
+
+/// Pairs of items of different splits with the same key, such as the hash of what they ask: the first of each key with
+/// every later one.
+pub fn same_across_splits<'env>(
+    env: &'env dyn Env,
+    key_of: impl Fn(&Item) -> Option<&'env str>,
+) -> Vec<[(Split, &'env ItemId); 2]> {
+    let mut seen = BTreeMap::<&str, (Split, &ItemId)>::new();
+    let mut same = Vec::new();
+    for split in Split::ALL {
+        for item in env.items(split) {
+            let Some(key) = key_of(item) else { continue };
+            let first = *seen.entry(key).or_insert((split, &item.id));
+            if first.0 != split {
+                same.push([first, (split, &item.id)]);
+            }
+        }
+    }
+    same
 }

@@ -126,7 +126,7 @@ mod within;
 
 pub use agent::{AgentSettings, WorldEnv};
 pub use answers::AnswerWorld;
-pub use env::{Env, RolloutCtx, SCORING_VERSION};
+pub use env::{Env, RolloutCtx, SCORING_VERSION, same_across_splits};
 pub use episode::{Episode, Observation, World};
 pub use error::{EnvError, FaultKind, RolloutFault};
 pub use item::{Item, Split, Splits};

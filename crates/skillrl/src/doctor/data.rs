@@ -8,7 +8,7 @@ use crate::listener::Listener;
 use crate::{skills, world};
 use skill_core::canonical::{canonical_hash, hex_sha256};
 use skill_core::{ItemId, SkillDoc, estimate_tokens};
-use skill_envs::{Env, Item, RolloutCtx, Split};
+use skill_envs::{Env, Item, RolloutCtx, Split, same_across_splits};
 use skill_llm::ChatRequest;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -156,8 +156,9 @@ pub(super) fn splits(env: &dyn Env, inputs: &Inputs) -> Vec<Finding> {
         let message = format!("{} more than once in the data, such as `{first}`", counted(twice.len(), "id"));
         findings.push(Finding::error(Check::Splits, message, "give every item an id of its own"));
     }
-    let same = same_tasks(env, inputs);
-    if let Some((first, second)) = same.first() {
+    let same = same_across_splits(env, |item| Some(inputs.get(&item.id)?.hash.as_str()));
+    if let Some(pair) = same.first() {
+        let [first, second] = pair.map(|(split, id)| format!("{} ({split})", in_code(id.as_str())));
         let (verb, items) = (if same.len() == 1 { "asks" } else { "ask" }, counted(same.len(), "item"));
         let message = format!(
             "{items} of one split {verb} the same as an item of another, such as {first} and {second}"
@@ -169,26 +170,6 @@ pub(super) fn splits(env: &dyn Env, inputs: &Inputs) -> Vec<Finding> {
         findings.push(Finding::ok(Check::Splits, "no two splits have an item in common"));
     }
     findings
-}
-
-/// Pairs of items of different splits that put the same to the agent.
-fn same_tasks(env: &dyn Env, inputs: &Inputs) -> Vec<(String, String)> {
-    let mut seen = BTreeMap::<&str, (Split, &ItemId)>::new();
-    let mut same = Vec::new();
-    for split in Split::ALL {
-        for item in env.items(split) {
-            let Some(input) = inputs.get(&item.id) else { continue };
-            match seen.get(input.hash.as_str()) {
-                Some((first_split, first)) if *first_split != split => {
-                    let [first, second] = [first, &item.id].map(|id| in_code(id.as_str()));
-                    same.push((format!("{first} ({first_split})"), format!("{second} ({split})")));
-                }
-                Some(_) => {}
-                None => drop(seen.insert(&input.hash, (split, &item.id))),
-            }
-        }
-    }
-    same
 }
 
 /// What the agent is asked first about the first item; `None` where that is not known without starting a program.

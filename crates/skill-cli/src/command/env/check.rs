@@ -13,7 +13,7 @@ use skillrl::core::{ItemId, MeanScore, RolloutResult};
 use skillrl::doctor::{Finding, choice_finding, label_findings};
 use skillrl::engine::Engine;
 use skillrl::envs::labels::{ClassCount, DoubtfulChoice, LabelCheck, doubtful_choices};
-use skillrl::envs::{Env, EnvError, Item, RolloutCtx, Split};
+use skillrl::envs::{Env, EnvError, Item, RolloutCtx, Split, same_across_splits};
 use skillrl::llm::{
     AgentProject, AgentWork, CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, Usage,
 };
@@ -144,7 +144,11 @@ pub(crate) fn check(args: &EnvCheckArgs) -> crate::Result {
         env: env.name().to_owned(),
         programs: programs.unwrap_or_default().lines,
         splits: Split::ALL.map(|split| (split.as_str(), env.items(split).len())).into_iter().collect(),
-        same_prompts: same_prompts(env.as_ref(), &prompts),
+        same_prompts: same_across_splits(env.as_ref(), |item| prompts.get(&item.id).map(String::as_str))
+            .into_iter()
+            .map(|pair| pair.map(|(split, id)| format!("{id} ({split})")))
+            .map(|[first, second]| SamePrompt { first, second })
+            .collect(),
         labels: LabelCheck::of(env.as_ref(), |item| prompts.get(&item.id).map(String::as_str)),
         doubtful_choices: doubtful_choices(env.as_ref()),
         faults: env.faults().iter().map(ToString::to_string).collect(),
@@ -180,26 +184,6 @@ fn of_preset(preset: &str, data: &Path, overrides: &[String]) -> crate::Result<L
 
 /// What each item asks the agent, as a hash.
 type Prompts = BTreeMap<ItemId, String>;
-
-/// Items of different splits that ask the agent the same.
-fn same_prompts(env: &dyn Env, prompts: &Prompts) -> Vec<SamePrompt> {
-    let mut seen = BTreeMap::<&str, (Split, &ItemId)>::new();
-    let mut same = Vec::new();
-    for split in Split::ALL {
-        for item in env.items(split) {
-            let Some(prompt) = prompts.get(&item.id) else { continue };
-            match seen.get(prompt.as_str()) {
-                Some((first_split, first)) if *first_split != split => same.push(SamePrompt {
-                    first: format!("{first} ({first_split})"),
-                    second: format!("{} ({split})", item.id),
-                }),
-                Some(_) => {}
-                None => drop(seen.insert(prompt, (split, &item.id))),
-            }
-        }
-    }
-    same
-}
 
 /// What the scripted agent says: what a person gave, or the reference and something wrong.
 fn replies(env: &dyn Env, item: &Item, given: Option<&str>) -> Vec<(&'static str, String)> {
