@@ -59,7 +59,7 @@ pub struct BankEvaluation {
     /// The difference by item; `None` where there are none.
     pub difference: Option<Comparison>,
     /// Which items were shown which skills.
-    pub shown: Shown,
+    pub shown: ShownSkills,
 }
 
 impl<'run> BankMeasurement<'run> {
@@ -161,7 +161,7 @@ impl<'run> BankMeasurement<'run> {
         let gate = trainer::settings(&self.loaded.config)?.gate;
         Ok(BankEvaluation {
             difference: Comparison::of(gate, &without.results, &with.results),
-            shown: Shown::of(self.env.as_ref(), &source, &with),
+            shown: ShownSkills::of(self.env.as_ref(), &source, &with),
             without,
             with,
         })
@@ -207,7 +207,7 @@ impl<'run> BankMeasurement<'run> {
 
 /// Which items were shown which skills.
 #[derive(Debug, Default)]
-pub struct Shown {
+pub struct ShownSkills {
     /// How many items each skill was shown to.
     pub counts: BTreeMap<SkillRef, usize>,
     /// The skills of each item.
@@ -220,7 +220,7 @@ pub struct Shown {
     pub types_without_skills: BTreeSet<String>,
 }
 
-impl Shown {
+impl ShownSkills {
     /// The skills that each item was shown, by its results, and the types that the bank detects.
     fn of(env: &dyn Env, source: &BankSource, evaluation: &Evaluation) -> Self {
         let mut shown = Self::default();

@@ -13,7 +13,7 @@ use crate::table::{counted, harmless};
 use skillrl::Error;
 use skillrl::config::ModelRole;
 use skillrl::engine::Engine;
-use skillrl::measurement::bank::{BankEvaluation, BankMeasurement, Shown};
+use skillrl::measurement::bank::{BankEvaluation, BankMeasurement, ShownSkills};
 use skillrl::pipeline::StopSignal;
 use skillrl::pipeline::bank_dir::read_bank;
 use skillrl::pipeline::records::evaluation::Evaluation;
@@ -104,7 +104,7 @@ fn described(evaluation: &BankEvaluation) -> String {
     if let Some(compared) = &evaluation.difference {
         text.push_str(&crate::against::describe(compared));
     }
-    let Shown { counts, n_unknown, types_without_skills, .. } = &evaluation.shown;
+    let ShownSkills { counts, n_unknown, types_without_skills, .. } = &evaluation.shown;
     let _ = writeln!(text, "shown   {} of the bank to these items", counted(counts.len() as u64, "skill"));
     if *n_unknown > 0 {
         let _ = writeln!(
