@@ -103,7 +103,8 @@ impl Screen<'_> {
         };
         let width =
             if self.shows_skills && area.width >= WIDE { usize::MAX } else { usize::from(area.width) };
-        let lines: Vec<Line<'_>> = rows.into_iter().map(|row| line_of(row, width)).collect();
+        let is_short = rows.iter().any(|row: &ViewRow| row.text.chars().count() > width);
+        let lines: Vec<Line<'_>> = rows.into_iter().map(|row| line_of(row, is_short)).collect();
         let block = Block::new().borders(Borders::TOP).title(title);
         frame.render_widget(Paragraph::new(lines).block(block), area);
     }
@@ -127,9 +128,9 @@ fn draw_texts<'a>(
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-/// A row whole where there is room for it.
-fn line_of(row: ViewRow, width: usize) -> Line<'static> {
-    let is_short = !row.short.is_empty() && row.text.chars().count() > width;
+/// A row in the form of all rows: whole where there is room for each of them.
+fn line_of(row: ViewRow, is_short: bool) -> Line<'static> {
+    let is_short = is_short && !row.short.is_empty();
     let style = match row.tone {
         Tone::Plain => Style::new(),
         Tone::Good => Style::new().fg(Color::Green),
