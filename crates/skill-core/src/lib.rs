@@ -26,7 +26,8 @@
 //! - `lint`: what a person should know about a skill before others use it, behind the feature `yaml`;
 //! - [`decoration`]: marks around what people and models say, and how they are taken off;
 //! - [`secret`]: how the keys of providers look;
-//! - [`encoding`], [`python_json`]: texts and JSON as other programs write them to files;
+//! - [`encoding`], [`python_json`], [`member`]: texts and JSON as other programs write them to files;
+//! - [`spelling`]: which name was meant by a misspelled one;
 //! - [`search`]: the decisions of a planned search, from outcomes and a seed;
 //! - [`random`], [`split`], [`plan`]: CPython-compatible shuffles and seeded dice, splits by ratio, epoch plans, minibatches;
 //! - [`SkillHash`]: the content hash that names a version of a skill.
@@ -77,6 +78,7 @@ pub mod lineage;
 #[cfg(feature = "yaml")]
 pub mod lint;
 pub mod longitudinal;
+pub mod member;
 pub mod named;
 pub mod non_inferiority;
 pub mod objective;
@@ -97,6 +99,7 @@ pub mod search_plan;
 pub mod secret;
 pub mod select;
 pub mod skill;
+pub mod spelling;
 pub mod split;
 pub mod stats;
 pub mod text;

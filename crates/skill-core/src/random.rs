@@ -78,7 +78,7 @@ impl PyRandom {
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let partner = self.randbelow(last as u64 + 1);
-            items.swap(last, usize::try_from(partner).unwrap_or(last));
+            items.swap(last, usize::try_from(partner).expect("it is at most the last place"));
         }
     }
 

@@ -1,6 +1,6 @@
 //! What of a package its readers see: the agent, the optimizer, a person.
 
-use super::boundary::{Boundary, Parts, reference_line};
+use super::boundary::{Boundary, Parts, has_boundary, reference_line};
 use super::{MAIN_FILE, SkillPackage};
 use crate::region::front_matter_end;
 use crate::skill::SkillDoc;
@@ -119,7 +119,8 @@ pub fn edit_main(skill: &SkillDoc, change: impl FnOnce(&SkillDoc) -> SkillDoc) -
     let mut package = SkillPackage::of(skill);
     let changed = change(&SkillDoc::new(package.main.as_str()));
     package.main = changed.into_source_text();
-    package.document().unwrap_or_else(|_| skill.clone())
+    // The other files were those of a skill already.
+    if has_boundary(&package.main) { skill.clone() } else { package.joined() }
 }
 
 /// What is below the front matter, without the rest of its line and blank lines; all of a text without any.

@@ -35,22 +35,21 @@ impl Dice {
     /// True with this probability; never at 0, always at 1.
     pub fn chance(self, label: &str, probability: f64) -> bool {
         const RESOLUTION: f64 = 1_000_000.0;
-        let thrown = u32::try_from(self.throw(label) % 1_000_000).unwrap_or(0);
+        let thrown = u32::try_from(self.throw(label) % 1_000_000).expect("it is below a million");
         f64::from(thrown) < probability * RESOLUTION
     }
 
     /// A number from 0 up to, but not including, 1.
     pub fn unit(self, label: &str) -> f64 {
         // The upper 32 bits are exact in an f64.
-        let upper = u32::try_from(self.throw(label) >> 32).unwrap_or(0);
+        let upper = u32::try_from(self.throw(label) >> 32).expect("they are 32 bits");
         f64::from(upper) / (f64::from(u32::MAX) + 1.0)
     }
 
     /// One of these, or nothing if there is none.
     pub fn pick<'a, T>(self, label: &str, choices: &'a [T]) -> Option<&'a T> {
-        let count = u64::try_from(choices.len()).unwrap_or(0);
-        let index = self.throw(label).checked_rem(count)?;
-        choices.get(usize::try_from(index).ok()?)
+        let index = self.throw(label).checked_rem(choices.len() as u64)?;
+        choices.get(usize::try_from(index).expect("it is below the number of choices"))
     }
 }
 

@@ -92,7 +92,7 @@ pub fn least_discordant(alpha: f64) -> Option<usize> {
     let mut power = 2.0;
     for n_items in 0..=1022_u32 {
         if (power - 1.0) / f64::from(n_items + 1) * alpha >= 1.0 {
-            return usize::try_from(n_items).ok();
+            return Some(n_items as usize);
         }
         power *= 2.0;
     }
