@@ -72,11 +72,12 @@ impl Place {
     }
 
     fn check(&self) -> Result<(), String> {
-        let made = self.make(&Limits::default()).map_err(|error| match error {
+        // Where nothing is counted, a program that takes too much would only look killed.
+        let counted = self.make(&Limits::default()).and_then(|cgroup| cgroup.counts());
+        counted.map(drop).map_err(|error| match error {
             RunError::Cgroup { path, source } => format!("{}: {source}", path.display()),
             other => other.to_string(),
-        });
-        made.map(drop)
+        })
     }
 
     /// Makes the cgroup of a program.
@@ -150,12 +151,12 @@ impl Cgroup {
     }
 
     /// What the kernel has counted so far.
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> Result<Counts, RunError> {
         let events = if self.is_v2 { "memory.events" } else { "memory.oom_control" };
-        Counts {
-            n_oom_kills: field(&self.memory.join(events), "oom_kill"),
-            n_refused_forks: field(&self.pids.join("pids.events"), "max"),
-        }
+        Ok(Counts {
+            n_oom_kills: field(&self.memory.join(events), "oom_kill")?,
+            n_refused_forks: field(&self.pids.join("pids.events"), "max")?,
+        })
     }
 
     /// Kills every process in it.
@@ -198,11 +199,13 @@ fn write(path: &Path, text: &str) -> Result<(), RunError> {
     written.map_err(|source| RunError::Cgroup { path: path.to_owned(), source })
 }
 
-/// The number after a name in a file of lines with names and numbers; 0 where it is not there.
-fn field(path: &Path, name: &str) -> u64 {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let found = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-    found.unwrap_or_default()
+/// The number after a name in a file of lines with names and numbers; 0 without such a line, as older kernels count less.
+fn field(path: &Path, name: &str) -> Result<u64, RunError> {
+    let failed = |source| RunError::Cgroup { path: path.to_owned(), source };
+    let text = fs::read_to_string(path).map_err(failed)?;
+    let number = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let number = number.map(|number| number.trim().parse::<u64>()).transpose();
+    number.map(|number| number.unwrap_or(0)).map_err(|error| failed(io::Error::other(error)))
 }
 
 /// Places by the mounts and cgroups of this process: its own cgroup, then those above it; version 2 first.
@@ -301,8 +304,18 @@ mod tests {
             let counts = cgroup.counts();
             // It is no cgroup and is not to be removed.
             std::mem::forget(cgroup);
-            (counts.n_oom_kills, counts.n_refused_forks)
+            counts.map(|counts| (counts.n_oom_kills, counts.n_refused_forks)).map_err(|error| match error {
+                RunError::Cgroup { path, .. } => path,
+                other => panic!("{other:?}"),
+            })
         };
-        assert_eq!((counts(true), counts(false)), ((2, 7), (5, 7)));
+        assert_eq!((counts(true), counts(false)), (Ok((2, 7)), Ok((5, 7))));
+        // Kernels before 4.13 do not count in the first version.
+        fs::write(path.join("memory.oom_control"), "oom_kill_disable 0\nunder_oom 0\n").unwrap();
+        assert_eq!(counts(false), Ok((0, 7)));
+        fs::write(path.join("pids.events"), "max many\n").unwrap();
+        assert_eq!(counts(true), Err(path.join("pids.events")));
+        fs::remove_file(path.join("memory.events")).unwrap();
+        assert_eq!(counts(true), Err(path.join("memory.events")));
     }
 }

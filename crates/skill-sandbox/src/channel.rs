@@ -4,7 +4,9 @@ use crate::outcome::{OutputFile, Printed};
 use crate::program::{Input, Outputs, Program};
 use crate::script::{ENDED, check_path};
 use crate::verdict::{Report, Seen};
+use parking_lot::Mutex;
 use std::io::Read;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -35,23 +37,44 @@ pub(crate) fn read_channel(
     receiver
 }
 
-pub(crate) fn read_printed(stream: Option<impl Read + Send + 'static>, limit: usize) -> Receiver<Printed> {
-    let (sender, receiver) = channel();
+/// A stream of a program that is being read.
+///
+/// What has been read is there before the end of the stream: without a sandbox, a process that left the group of the
+/// program may hold it open.
+pub(crate) struct Reading {
+    printed: Arc<Mutex<Printed>>,
+    ended: Receiver<()>,
+    limit: usize,
+}
+
+pub(crate) fn read_printed(stream: Option<impl Read + Send + 'static>, limit: usize) -> Reading {
+    let (sender, ended) = channel();
+    let printed = Arc::<Mutex<Printed>>::default();
+    let of_thread = Arc::clone(&printed);
     std::thread::spawn(move || {
-        let mut printed = Printed::default();
         let mut buffer = vec![0; 64 << 10];
         if let Some(mut stream) = stream {
             while let Ok(n_read) = stream.read(&mut buffer) {
                 match buffer.get(..n_read) {
-                    Some(bytes) if n_read > 0 => printed.add(bytes, limit),
+                    Some(bytes) if n_read > 0 => of_thread.lock().add(bytes, limit),
                     Some(_) | None => break,
                 }
             }
         }
-        printed.cut(limit);
-        drop(sender.send(printed));
+        let _ = sender.send(());
     });
-    receiver
+    Reading { printed, ended, limit }
+}
+
+impl Reading {
+    /// What was printed until the end of the stream, or until the time is up.
+    pub(crate) fn within(self, time: Duration) -> Printed {
+        // What is there is taken in both cases.
+        let _ = self.ended.recv_timeout(time);
+        let mut printed = std::mem::take(&mut *self.printed.lock());
+        printed.cut(self.limit);
+        printed
+    }
 }
 
 /// The lines about the end of the program, and the archive behind them.
@@ -140,6 +163,7 @@ pub(crate) fn last_words(stdout: &Printed, stderr: &Printed) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc::Sender;
 
     #[track_caller]
     fn check(said: &str, expect: Option<(i32, Option<Seen>, Option<u64>)>) {
@@ -147,6 +171,36 @@ mod tests {
         let millis = |cpu: Duration| u64::try_from(cpu.as_millis()).unwrap();
         assert_eq!(found.map(|found| (found.code, found.seen, found.cpu.map(millis))), expect, "{said:?}");
         assert_eq!(archive.is_empty(), expect.is_none());
+    }
+
+    /// A stream that somebody else holds open.
+    struct HeldOpen {
+        said: Option<&'static [u8]>,
+        is_read: Sender<()>,
+        end: Receiver<()>,
+    }
+
+    impl Read for HeldOpen {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            match self.said.take() {
+                Some(mut said) => said.read(buffer),
+                None => {
+                    self.is_read.send(()).unwrap();
+                    self.end.recv().unwrap();
+                    Ok(0)
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_read_of_a_stream_that_stays_open_is_kept() {
+        let ((is_read, has_read), (end, ended)) = (channel(), channel());
+        let reading = read_printed(Some(HeldOpen { said: Some(b"12345"), is_read, end: ended }), 2);
+        has_read.recv().unwrap();
+        let printed = reading.within(Duration::ZERO);
+        assert_eq!((printed.head.as_slice(), printed.tail.as_slice()), (&b"12"[..], &b"45"[..]));
+        end.send(()).unwrap();
     }
 
     #[test]

@@ -101,8 +101,8 @@ pub enum RunError {
         /// What it printed.
         said: String,
     },
-    /// A cgroup for the program could not be made.
-    #[error("no cgroup for the program ({})", path.display())]
+    /// A cgroup for the program could not be made, or what it counts cannot be read.
+    #[error("the cgroup for the program cannot be used ({})", path.display())]
     Cgroup {
         /// Where.
         path: PathBuf,

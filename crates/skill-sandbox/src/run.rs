@@ -7,7 +7,7 @@ use crate::bubblewrap::{STDIN, TEMPORARY, UNPACK, WORK};
 use crate::cgroup::Cgroup;
 use crate::channel::{Channelled, files_of, last_words, read_channel, read_printed, report};
 use crate::container::{CONTAINER_KILLED, ENGINE_FAILED};
-use crate::outcome::{Outcome, Printed};
+use crate::outcome::Outcome;
 use crate::program::{Cancel, Input, Outputs, Program};
 use crate::sandbox::{Kind, Sandbox};
 use crate::script::{BEGAN, Channel, RlimitSet, Script, check_name, check_path};
@@ -87,8 +87,7 @@ fn run(sandbox: &Sandbox, program: &Program, cancel: &Cancel) -> Result<Outcome,
         None => files.recv_timeout(CLOSING).unwrap_or(Channelled { bytes: Vec::new(), is_too_much: false }),
     };
     let wall = began.elapsed();
-    let printed = |stream: Receiver<Printed>| stream.recv_timeout(CLOSING).unwrap_or_default();
-    let (stdout, stderr) = (printed(stdout), printed(stderr));
+    let (stdout, stderr) = (stdout.within(CLOSING), stderr.within(CLOSING));
     let seen = seen.or(channelled.is_too_much.then_some(Seen::Output));
     let engine_failed = running.container.is_some() && code == Some(ENGINE_FAILED);
     let Some(said) = channelled.bytes.strip_prefix(BEGAN).filter(|_| !engine_failed) else {
@@ -336,11 +335,11 @@ impl Running<'_> {
     ) -> Result<(Option<Seen>, Option<Channelled>), RunError> {
         loop {
             match files.recv_timeout(TICK) {
-                Ok(channelled) => return Ok((self.over(), Some(channelled))),
-                Err(RecvTimeoutError::Disconnected) => return Ok((self.over(), None)),
+                Ok(channelled) => return Ok((self.over()?, Some(channelled))),
+                Err(RecvTimeoutError::Disconnected) => return Ok((self.over()?, None)),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            let seen = self.over().or((began.elapsed() >= self.limits.wall).then_some(Seen::Clock));
+            let seen = self.over()?.or((began.elapsed() >= self.limits.wall).then_some(Seen::Clock));
             if cancel.is_cancelled() {
                 self.kill();
                 return Err(RunError::Cancelled);
@@ -354,19 +353,19 @@ impl Running<'_> {
     }
 
     /// The limit that the program is over.
-    fn over(&self) -> Option<Seen> {
+    fn over(&self) -> Result<Option<Seen>, RunError> {
         #[cfg(target_os = "linux")]
         if let Some(cgroup) = &self.cgroup {
-            let counts = cgroup.counts();
-            return match (counts.n_oom_kills, counts.n_refused_forks) {
+            let counts = cgroup.counts()?;
+            return Ok(match (counts.n_oom_kills, counts.n_refused_forks) {
                 (0, 0) => None,
                 (0, _) => Some(Seen::Processes),
                 (_, _) => Some(Seen::Memory),
-            };
+            });
         } else if let Kind::Bubblewrap(_) = self.kind {
-            return crate::monitor::over(self.child.id(), &self.limits);
+            return Ok(crate::monitor::over(self.child.id(), &self.limits));
         }
-        None
+        Ok(None)
     }
 
     /// Has the script of a container end the program and say what was counted; `None` where it does not.
