@@ -3,22 +3,26 @@
 use regex::Regex;
 use std::sync::LazyLock;
 
-static PATHS: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r#"(?:^|[\s'"`=<(;&|:,\[])((?:[^\s'"`=<(;&|,\[\]]*[/\\])?)SKILL\.md"#).ok());
-static CHANGES: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r#"(?:^|[;&|\s'"])cd\s+['"]?([^;&|'"\n]+?)['"]?\s*(?:&&|;|\n|\|\|)"#).ok());
+static PATHS: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"(?:^|[\s'"`=<(;&|:,\[])((?:[^\s'"`=<(;&|,\[\]]*[/\\])?)SKILL\.md"#));
+static CHANGES: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"(?:^|[;&|\s'"])cd\s+['"]?([^;&|'"\n]+?)['"]?\s*(?:&&|;|\n|\|\|)"#));
+
+/// A pattern of this crate.
+pub(crate) fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("the pattern is a constant, and a test compiles it")
+}
 
 /// The folders whose `SKILL.md` a command or a program names, each by its own name, in order and once.
 pub(crate) fn skills_read(command: &str, working_directory: Option<&str>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    let (Some(paths), Some(changes)) = (&*PATHS, &*CHANGES) else { return names };
-    for found in paths.captures_iter(command) {
+    for found in PATHS.captures_iter(command) {
         let Some(group) = found.get(1) else { continue };
         let folder = group.as_str().trim_end_matches(['/', '\\']);
         let name = match folder {
             "" | "." => {
                 let before = command.get(..group.start()).unwrap_or_default();
-                let change = changes.captures_iter(before).last().and_then(|found| found.get(1));
+                let change = CHANGES.captures_iter(before).last().and_then(|found| found.get(1));
                 change.map(|folder| folder.as_str()).or(working_directory).and_then(last_name)
             }
             folder => last_name(folder),

@@ -7,7 +7,7 @@ use crate::record::records;
 use crate::table::Agent;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -97,7 +97,8 @@ impl Moved {
 ///
 /// # Errors
 ///
-/// A home that is not a directory, and files that cannot be read.
+/// A home that is not a directory, files that cannot be read, and folders that cannot be read, unless what has the ids was
+/// found beside them.
 pub fn session_files(
     agent: &Agent,
     home: &Path,
@@ -108,15 +109,15 @@ pub fn session_files(
     if !home.is_dir() {
         return Err(HomeError::NotADirectory { path: home.to_owned() });
     }
-    let mut paths = BTreeSet::new();
+    let mut found = Found::default();
     for pattern in &agent.session_files {
         let fixed = pattern.split('/').take_while(|part| !part.contains('*')).count();
         let parts: Vec<&str> = pattern.split('/').collect();
         let (fixed, rest) = parts.split_at(fixed.min(parts.len().saturating_sub(1)));
-        find(&moved.place(home, &fixed.join("/")), rest, 0, &mut paths);
+        find(&moved.place(home, &fixed.join("/")), rest, 0, &mut found);
     }
     let mut files = Vec::new();
-    for path in paths {
+    for path in found.paths {
         if is_superseded(&path) || since.is_some_and(|since| is_older(&path, since)) {
             continue;
         }
@@ -124,7 +125,18 @@ pub fn session_files(
             files.push(file);
         }
     }
-    Ok(files)
+    match found.unreadable {
+        // Where a user's sessions are, folders may be of others.
+        Some(error) if ids.is_empty() || files.is_empty() => Err(error),
+        Some(_) | None => Ok(files),
+    }
+}
+
+/// Paths that match, and the first folder that could not be looked into.
+#[derive(Debug, Default)]
+struct Found {
+    paths: BTreeSet<PathBuf>,
+    unreadable: Option<HomeError>,
 }
 
 /// True if a file did not change since then, with a margin for clocks of file systems.
@@ -143,37 +155,46 @@ fn is_superseded(path: &Path) -> bool {
     }
 }
 
-fn find(folder: &Path, parts: &[&str], depth: usize, paths: &mut BTreeSet<PathBuf>) {
+fn find(folder: &Path, parts: &[&str], depth: usize, found: &mut Found) {
     let Some((first, rest)) = parts.split_first() else { return };
     if depth > MAX_DEPTH {
         return;
     }
     if *first == "**" {
-        find(folder, rest, depth, paths);
+        find(folder, rest, depth, found);
     } else if !first.contains('*') {
         let next = folder.join(first);
         match rest.is_empty() {
-            true if next.is_file() => drop(paths.insert(next)),
+            true if next.is_file() => drop(found.paths.insert(next)),
             true => {}
-            false => find(&next, rest, depth + 1, paths),
+            false => find(&next, rest, depth + 1, found),
         }
         return;
     }
-    // A folder that is not there has no sessions.
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
+    let entries = std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
+    let entries = match entries {
+        Ok(entries) => entries,
+        // A folder that is not there has no sessions.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return,
+        Err(source) => {
+            let error = HomeError::Read { path: folder.to_owned(), source };
+            found.unreadable.get_or_insert(error);
+            return;
+        }
+    };
+    for entry in entries {
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_string_lossy();
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if *first == "**" {
             if is_folder {
-                find(&path, parts, depth + 1, paths);
+                find(&path, parts, depth + 1, found);
             }
         } else if matches_name(&name, first) {
             match rest.is_empty() {
-                true if path.is_file() => drop(paths.insert(path)),
+                true if path.is_file() => drop(found.paths.insert(path)),
                 true => {}
-                false if is_folder => find(&path, rest, depth + 1, paths),
+                false if is_folder => find(&path, rest, depth + 1, found),
                 false => {}
             }
         }
@@ -208,9 +229,9 @@ fn read_file(path: &Path, ids: &BTreeSet<String>) -> Result<Option<SessionFile>,
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let text = match extension {
         "db" => {
-            let records = database::of_file(path, ids)
+            let (records, n_other) = database::of_file(path, ids)
                 .map_err(|source| HomeError::Database { path: path.to_owned(), source })?;
-            return Ok(Some(SessionFile { path: path.to_owned(), records, n_other: 0 }));
+            return Ok(Some(SessionFile { path: path.to_owned(), records, n_other }));
         }
         "zst" => {
             let file = std::fs::File::open(path).map_err(fault)?;
@@ -224,9 +245,9 @@ fn read_file(path: &Path, ids: &BTreeSet<String>) -> Result<Option<SessionFile>,
         _ => String::from_utf8_lossy(&std::fs::read(path).map_err(fault)?).into_owned(),
     };
     if extension == "sql" {
-        let records = database::of_dump(&text, ids)
+        let (records, n_other) = database::of_dump(&text, ids)
             .map_err(|source| HomeError::Database { path: path.to_owned(), source })?;
-        return Ok(Some(SessionFile { path: path.to_owned(), records, n_other: 0 }));
+        return Ok(Some(SessionFile { path: path.to_owned(), records, n_other }));
     }
     let in_path = path.to_string_lossy();
     // File names of some agents have the first part of an id alone.
@@ -239,7 +260,8 @@ fn read_file(path: &Path, ids: &BTreeSet<String>) -> Result<Option<SessionFile>,
 
 #[cfg(test)]
 mod tests {
-    use super::{Moved, matches_name};
+    use super::{HomeError, Moved, matches_name, session_files};
+    use std::collections::BTreeSet;
     use std::path::{Path, PathBuf};
 
     #[test]
@@ -260,6 +282,26 @@ mod tests {
         // A relative path would be another one in the directory of a run.
         let moved = Moved::of(agent, |_| Some(PathBuf::from("g")));
         assert_eq!(moved, Moved::default());
+    }
+
+    /// No permission, and a folder that is a link to itself, are not an agent without sessions.
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_cannot_be_read_is_not_without_sessions() {
+        let agent = crate::agent("claude-code").unwrap().unwrap();
+        let home = tempfile::tempdir().unwrap();
+        let (claude, ids) = (home.path().join(".claude"), ["one".to_owned()].into());
+        let read = |ids: &BTreeSet<String>| session_files(agent, home.path(), &Moved::default(), ids, None);
+        assert_eq!(read(&BTreeSet::new()).unwrap(), []);
+        std::fs::create_dir(&claude).unwrap();
+        std::os::unix::fs::symlink(claude.join("projects"), claude.join("projects")).unwrap();
+        for ids in [&BTreeSet::new(), &ids] {
+            assert!(matches!(read(ids), Err(HomeError::Read { .. })), "{ids:?}");
+        }
+        std::fs::remove_file(claude.join("projects")).unwrap();
+        std::fs::create_dir_all(claude.join("projects/p")).unwrap();
+        std::fs::write(claude.join("projects/p/one.jsonl"), "{\"sessionId\": \"one\"}\n").unwrap();
+        assert_eq!(read(&ids).unwrap().len(), 1);
     }
 
     #[test]

@@ -1,20 +1,21 @@
 //! The listing of skills as an agent wrote it.
 
+use crate::command::pattern;
 use crate::event::Style;
 use regex::Regex;
 use std::sync::LazyLock;
 
-static DASHES: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?m)^- ([^\s:()]+(?::[^\s:()]+)?)(?: \(([^)]*)\))?(?:: (.*))?$").ok());
-static FILE_LINES: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?m)^- ([^\s:()]+(?::[^\s:()]+)?)(?:: (.*?))? ?\(file: ([^)]*)\)").ok());
-static ROOTS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?m)^- `(r\d+)` = `([^`]+)`").ok());
-static TAGS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let pattern = r"<name>\s*([^<]+?)\s*</name>\s*(?:<description>\s*([^<]*?)\s*</description>)?\s*(?:<location>\s*([^<]*?)\s*</location>)?";
-    Regex::new(pattern).ok()
+static DASHES: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?m)^- ([^\s:()]+(?::[^\s:()]+)?)(?: \(([^)]*)\))?(?:: (.*))?$"));
+static FILE_LINES: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?m)^- ([^\s:()]+(?::[^\s:()]+)?)(?:: (.*?))? ?\(file: ([^)]*)\)"));
+static ROOTS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^- `(r\d+)` = `([^`]+)`"));
+static TAGS: LazyLock<Regex> = LazyLock::new(|| {
+    let tags = r"<name>\s*([^<]+?)\s*</name>\s*(?:<description>\s*([^<]*?)\s*</description>)?\s*(?:<location>\s*([^<]*?)\s*</location>)?";
+    pattern(tags)
 });
-static NAMES_ONLY: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?m)^Additional skills available \(invoke by name\): (.*)$").ok());
+static NAMES_ONLY: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?m)^Additional skills available \(invoke by name\): (.*)$"));
 
 /// A skill that the model was offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,23 +33,20 @@ pub(crate) fn offers(text: &str, style: Style) -> Vec<Offer> {
     let part = |found: &regex::Captures<'_>, group| {
         found.get(group).map(|group| group.as_str().trim().to_owned()).unwrap_or_default()
     };
-    let (pattern, name, description, path) = match style {
+    let (listed, name, description, path): (&Regex, _, _, _) = match style {
         Style::Dashes => (&DASHES, 1, 3, None),
         Style::FileLines => (&FILE_LINES, 1, 2, Some(3)),
         Style::Tags => (&TAGS, 1, 2, Some(3)),
         Style::Empty => return Vec::new(),
     };
-    let Some(pattern) = &**pattern else { return Vec::new() };
-    let found = pattern.captures_iter(text).map(|found| Offer {
+    let found = listed.captures_iter(text).map(|found| Offer {
         name: part(&found, name),
         description: part(&found, description),
         path: path.map(|path| part(&found, path)).unwrap_or_default(),
     });
     let mut offers: Vec<Offer> = found.collect();
-    if style == Style::FileLines
-        && let Some(roots) = &*ROOTS
-    {
-        for root in roots.captures_iter(text) {
+    if style == Style::FileLines {
+        for root in ROOTS.captures_iter(text) {
             let (short, long) = (format!("{}/", part(&root, 1)), part(&root, 2));
             for offer in &mut offers {
                 if let Some(rest) = offer.path.strip_prefix(&short) {
@@ -57,8 +55,8 @@ pub(crate) fn offers(text: &str, style: Style) -> Vec<Offer> {
             }
         }
     }
-    if let (Style::Tags, Some(names)) = (style, &*NAMES_ONLY) {
-        for line in names.captures_iter(text) {
+    if style == Style::Tags {
+        for line in NAMES_ONLY.captures_iter(text) {
             let names = part(&line, 1);
             let names = names.split(',').map(|name| name.trim().trim_end_matches('.').to_owned());
             offers.extend(names.filter(|name| !name.is_empty()).map(|name| Offer {

@@ -8,6 +8,8 @@ use crate::table::Agent;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use skill_core::member::{self, WrongType, kind_of};
+use skill_core::spelling::nearest;
 use std::collections::BTreeMap;
 
 /// Which half of the queries a query is in.
@@ -144,12 +146,15 @@ fn entries(text: &str, file: &str) -> Result<Vec<(String, Value)>, QueryFault> {
             Ok(vec![(file.to_owned(), fields.into())])
         }
         Some(Value::Object(fields)) => {
+            let fault = |what: String| QueryFault::Entry { place: file.to_owned(), what };
+            if let Some(what) = fields.iter().find_map(|(name, value)| unread_list(name, value)) {
+                return Err(fault(what));
+            }
             let mut all = Vec::new();
             for (name, label) in LISTS {
-                if let Some(Value::Array(entries)) = fields.get(name) {
-                    for (place, entry) in numbered(entries) {
-                        all.push((place, labelled(entry, label)));
-                    }
+                let entries = member::list(&fields, name).map_err(|error| fault(has_wrong(error)))?;
+                for (place, entry) in numbered(entries.unwrap_or_default()) {
+                    all.push((place, labelled(entry, label)));
                 }
             }
             Ok(all)
@@ -181,6 +186,27 @@ const LISTS: [(&str, Option<bool>); 8] = [
     ("shouldNotTriggerPrompts", Some(false)),
 ];
 
+/// What is wrong with a list of queries whose name is not among [`LISTS`]; `None` for a field of another kind, such as the
+/// tags and settings of the files of others.
+fn unread_list(name: &str, value: &Value) -> Option<String> {
+    if LISTS.iter().any(|(known, _)| *known == name) {
+        return None;
+    }
+    let entries = value.as_array()?;
+    let is_query = |entry: &Value| QUERY.iter().any(|name| entry.get(*name).is_some());
+    let meant = nearest(name, LISTS.iter().map(|(known, _)| *known));
+    if entries.is_empty()
+        || !entries.iter().all(|entry| is_query(entry) || entry.is_string() && meant.is_some())
+    {
+        return None;
+    }
+    let advice = match meant {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("valid are {}", LISTS.map(|(known, _)| known).join(", ")),
+    };
+    Some(format!("has queries in `{name}`, which is not read; {advice}"))
+}
+
 fn labelled(entry: Value, label: Option<bool>) -> Value {
     let mut entry = match entry {
         Value::String(text) => json!({ "query": text }),
@@ -194,6 +220,9 @@ fn labelled(entry: Value, label: Option<bool>) -> Value {
     entry
 }
 
+/// Names of the text.
+const QUERY: [&str; 2] = ["query", "prompt"];
+
 /// Names of the label in the files of others.
 const SHOULD: [&str; 5] =
     ["should", "should_trigger", "skill_should_trigger", "expected", "expected_trigger"];
@@ -201,12 +230,16 @@ const SHOULD: [&str; 5] =
 fn query(entry: &Value, place: &str, skill: &str) -> Result<Query, QueryFault> {
     let fault = |what: &str| QueryFault::Entry { place: place.to_owned(), what: what.to_owned() };
     let Value::Object(fields) = entry else { return Err(fault("is not an object")) };
-    let text = |names: &[&str]| {
-        let found = names.iter().find_map(|name| fields.get(*name)?.as_str());
-        found.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
+    let wrong = |error: WrongType| fault(&has_wrong(error));
+    let text = |names: [&str; 2]| {
+        let [first, second] = names.map(|name| member::text(fields, name).map_err(wrong));
+        let filled =
+            |text: Option<&str>| text.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
+        let (first, second) = (filled(first?), filled(second?));
+        Ok::<_, QueryFault>(first.or(second))
     };
-    let query = text(&["query", "prompt"]).ok_or_else(|| fault("has no text in `query`"))?;
-    let kind = text(&["type", "kind"]).unwrap_or_default();
+    let query = text(QUERY)?.ok_or_else(|| fault("has no text in `query`"))?;
+    let kind = text(["type", "kind"])?.unwrap_or_default();
     let expected = match SHOULD.iter().find_map(|name| fields.get(*name)) {
         Some(Value::Bool(true)) => Some(skill.to_owned()),
         Some(Value::Bool(false) | Value::Null) => None,
@@ -222,26 +255,39 @@ fn query(entry: &Value, place: &str, skill: &str) -> Result<Query, QueryFault> {
         }
         None => return Err(fault("does not say in `should` whether the skill should be loaded")),
     };
-    let half = match text(&["split", "half"]).as_deref() {
+    let half = match text(["split", "half"])?.as_deref() {
         None => None,
         Some("train") => Some(Half::Train),
         Some("heldout" | "held_out" | "val" | "validation" | "test") => Some(Half::Heldout),
         Some(_) => return Err(fault("has a `split` that is neither train nor heldout")),
     };
     let given = match fields.get("id") {
+        None | Some(Value::Null) => String::new(),
         Some(Value::String(id)) => id.clone(),
         Some(Value::Number(id)) => id.to_string(),
-        _ => String::new(),
+        // In YAML, `y` and `no` are no texts.
+        Some(Value::Bool(id)) => id.to_string(),
+        Some(other) => {
+            return Err(fault(&format!("has {} as `id`; expected a text or a number", kind_of(other))));
+        }
     };
-    let near_miss = fields.get("near_miss").and_then(Value::as_bool) == Some(true) || kind == "near_miss";
+    let is_marked = member::flag(fields, "near_miss").map_err(wrong)?.unwrap_or(false);
+    let near_miss = is_marked || kind == "near_miss";
     Ok(Query {
         id: id(&given, &query),
         near_miss: near_miss && expected.is_none(),
-        reviewed: fields.get("reviewed").and_then(Value::as_bool).unwrap_or(true),
+        // Only drafts say that nobody has read them.
+        reviewed: member::flag(fields, "reviewed").map_err(wrong)?.unwrap_or(true),
         skill: expected,
         half,
         query,
     })
+}
+
+/// A member of the wrong type, as the end of "queries.jsonl, entry 2 ...".
+fn has_wrong(error: WrongType) -> String {
+    let WrongType { key, found, expected } = error;
+    format!("has {found} as `{key}`; expected {expected}")
 }
 
 /// A name for files: what was given, as far as it can be one, or the hash of the text.

@@ -1,9 +1,10 @@
 //! A skill as agents see it: its folder, its files and what its front matter says to them.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use skill_core::SkillPackage;
+use skill_core::member;
 use skill_core::package::front_matter::{FrontMatter, with_field, with_fields};
 
 use crate::table::{Agent, NamedBy};
@@ -56,6 +57,14 @@ pub enum SkillFault {
         /// What to do.
         advice: String,
     },
+    /// The file by which Codex is told about a skill cannot be read.
+    #[error("{folder}/{CODEX_FILE}: {what}")]
+    CodexFile {
+        /// The folder.
+        folder: String,
+        /// What is wrong.
+        what: String,
+    },
 }
 
 impl SkillFault {
@@ -63,6 +72,7 @@ impl SkillFault {
     pub fn hint(&self) -> &str {
         match self {
             Self::FrontMatter { advice, .. } => advice,
+            Self::CodexFile { .. } => "fix the file, or remove it: it decides whether Codex lists the skill",
         }
     }
 }
@@ -72,7 +82,7 @@ impl Skill {
     ///
     /// # Errors
     ///
-    /// A `SKILL.md` without front matter, or without a description in it.
+    /// A `SKILL.md` without front matter, or without a description in it, and a file for Codex that is not YAML.
     pub fn new(folder: impl Into<String>, package: SkillPackage) -> Result<Self, SkillFault> {
         let folder = folder.into();
         let fault = |line: usize, what: String, advice: &str| SkillFault::FrontMatter {
@@ -93,17 +103,19 @@ impl Skill {
             let advice = "add `description: ..`, which says what the skill does and when to use it";
             fault(1, "the front matter has no description".to_owned(), advice)
         })?;
-        let fields = package.front_matter().map(fields).unwrap_or_default();
+        let fields = package.front_matter().map(fields).transpose();
+        let fields = fields.map_err(|what| fault(1, what, "fix the YAML"))?.unwrap_or_default();
         let is_true = |value: Option<&Value>| value.and_then(Value::as_bool) == Some(true);
-        let codex =
-            package.contents.get(CODEX_FILE).map(|file| String::from_utf8_lossy(file.bytes()).into_owned());
-        let policy = codex.as_deref().map(fields_of_yaml).unwrap_or_default();
-        let implicit = policy.get("policy").and_then(|policy| policy.get("allow_implicit_invocation"));
+        let is_implicit = match package.contents.get(CODEX_FILE) {
+            Some(file) => is_implicit_in_codex(file.bytes())
+                .map_err(|what| SkillFault::CodexFile { folder: folder.clone(), what })?,
+            None => true,
+        };
         Ok(Self {
             name: front.name.unwrap_or_default(),
             when_to_use: fields.get("when_to_use").and_then(Value::as_str).map(str::to_owned),
             is_for_people: is_true(fields.get("disable-model-invocation")),
-            is_for_people_in_codex: implicit.and_then(Value::as_bool) == Some(false),
+            is_for_people_in_codex: !is_implicit,
             description,
             folder,
             package,
@@ -184,12 +196,25 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// True if Codex may load a skill by itself, by the file that tells it about the skill; the error is what is wrong with that.
+fn is_implicit_in_codex(file: &[u8]) -> Result<bool, String> {
+    let text = std::str::from_utf8(file).map_err(|_| "is not UTF-8".to_owned())?;
+    let fields = fields_of_yaml(text)?;
+    let policy = member::object(&fields, "policy").map_err(|error| error.to_string())?;
+    let is_implicit = policy.map(|policy| member::flag(policy, "allow_implicit_invocation")).transpose();
+    Ok(is_implicit.map_err(|error| format!("`policy`: {error}"))?.flatten().unwrap_or(true))
+}
+
 /// The fields of front matter between its lines.
-fn fields(front_matter: &str) -> Value {
+fn fields(front_matter: &str) -> Result<Map<String, Value>, String> {
     let lines: Vec<&str> = front_matter.lines().filter(|line| line.trim_end() != "---").collect();
     fields_of_yaml(&lines.join("\n"))
 }
 
-fn fields_of_yaml(yaml: &str) -> Value {
-    serde_saphyr::from_str(yaml).unwrap_or_default()
+fn fields_of_yaml(yaml: &str) -> Result<Map<String, Value>, String> {
+    match serde_saphyr::from_str(yaml).map_err(|error| format!("is not YAML: {error}"))? {
+        Value::Object(fields) => Ok(fields),
+        Value::Null => Ok(Map::new()),
+        other => Err(format!("is {}; expected an object", member::kind_of(&other))),
+    }
 }

@@ -130,7 +130,8 @@ impl ChatReply {
     /// The same reply with what the agent did that gave it.
     #[must_use]
     pub fn with_agent_work(self, work: &AgentWork) -> Self {
-        self.with_provider_state(DIALECT, serde_json::to_value(work).ok())
+        let work = serde_json::to_value(work).expect("the keys of its maps are texts");
+        self.with_provider_state(DIALECT, Some(work))
     }
 
     /// US dollars that the agent reports for this reply.

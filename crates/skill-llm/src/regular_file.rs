@@ -32,6 +32,20 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     bytes_up_to(open(path)?, MAX_BYTES)
 }
 
+/// The bytes of a file that may be absent, as `None`.
+///
+/// # Errors
+///
+/// Those of [`read`], but for a path at which nothing is.
+pub fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        // Below a file there is none.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// The text of a file in UTF-8.
 ///
 /// # Errors
@@ -72,6 +86,10 @@ mod tests {
         assert_eq!(read_to_string(&path).unwrap(), "two\nlines");
         assert_eq!(read(&dir.path().join("none")).unwrap_err().kind(), ErrorKind::NotFound);
         assert_eq!(read(dir.path()).unwrap_err().kind(), ErrorKind::InvalidInput);
+        let if_there = |path: &Path| read_if_there(path).map_err(|error| error.kind());
+        assert_eq!(if_there(&path).unwrap().as_deref(), Some(&b"two\nlines"[..]));
+        assert_eq!([if_there(&dir.path().join("none")), if_there(&path.join("below"))], [Ok(None), Ok(None)]);
+        assert_eq!(if_there(dir.path()), Err(ErrorKind::InvalidInput));
         fs::write(&path, [0xff]).unwrap();
         assert_eq!(read_to_string(&path).unwrap_err().kind(), ErrorKind::InvalidData);
         #[cfg(unix)]

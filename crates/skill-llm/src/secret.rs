@@ -131,7 +131,8 @@ impl ApiKey {
 fn written_forms(key: &str) -> Vec<String> {
     let quoted = serde_json::Value::from(key).to_string();
     // Without the quotation marks of the text itself; those of the key are escaped.
-    let escaped = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(key).to_owned();
+    let escaped = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let escaped = escaped.expect("JSON has texts in quotation marks").to_owned();
     let mut forms = vec![key.to_owned(), escaped.replace('/', "\\/"), escaped];
     forms.dedup();
     forms

@@ -2,7 +2,7 @@
 
 use super::Setup;
 use super::sign_in::{server_arguments, take_over};
-use crate::home::{Moved, SessionFile, session_files};
+use crate::home::{HomeError, Moved, SessionFile, session_files};
 use crate::read::sessions_of;
 use crate::skill::Skill;
 use crate::table::{Agent, Home, Rights, agents};
@@ -65,15 +65,26 @@ pub struct Part<'a> {
 
 impl Prepared {
     /// The session files of the run, which printed this; in the user's own home only those that are new.
-    pub fn session_files(&self, setup: &Setup, stdout: &str, since: SystemTime) -> Vec<SessionFile> {
+    ///
+    /// # Errors
+    ///
+    /// Files and folders that cannot be read; a home that is not there has none.
+    pub fn session_files(
+        &self,
+        setup: &Setup,
+        stdout: &str,
+        since: SystemTime,
+    ) -> Result<Vec<SessionFile>, HomeError> {
         let ids = sessions_of(setup.agent, &[stdout.to_owned()]);
         let (moved, since) = match setup.agent.start.home {
-            Home::Own if ids.is_empty() => return Vec::new(),
+            Home::Own if ids.is_empty() => return Ok(Vec::new()),
             Home::Own => (setup.moved.clone(), Some(since)),
             Home::Fresh => (Moved::default(), None),
         };
-        // A home that cannot be read shows nothing, and the record of the run says so.
-        session_files(setup.agent, &self.home, &moved, &ids, since).unwrap_or_default()
+        match session_files(setup.agent, &self.home, &moved, &ids, since) {
+            Err(HomeError::NotADirectory { .. }) => Ok(Vec::new()),
+            found => found,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{
     Ended, Key, LaunchError, Launched, Launcher, Record, Setup, Spending, Store, StoreError, prepare,
 };
-use crate::home::SessionFile;
+use crate::home::{HomeError, SessionFile};
 use crate::loads::{How, Loads, RunUsage};
 use crate::outcome::Outcome;
 use crate::query::Query;
@@ -281,7 +281,7 @@ async fn one(
         }
     };
     let files = prepared.session_files(setup, &launched.stdout, since);
-    let record = record_of(setup, key, &launched, &files, caps);
+    let record = record_of(setup, key, &launched, files, caps);
     store.keep(key, &launched.stdout, &launched.stderr, &record)?;
     store.note_cost(&name, record.cost)?;
     let n_done = {
@@ -336,7 +336,13 @@ impl State {
 }
 
 /// What became of a run.
-fn record_of(setup: &Setup, key: &Key, launched: &Launched, files: &[SessionFile], caps: &Caps) -> Record {
+fn record_of(
+    setup: &Setup,
+    key: &Key,
+    launched: &Launched,
+    files: Result<Vec<SessionFile>, HomeError>,
+    caps: &Caps,
+) -> Record {
     let mut record = Record::new(&key.query, key.repetition);
     record.milliseconds = u64::try_from(launched.elapsed.as_millis()).unwrap_or(u64::MAX);
     record.at_turn_limit = launched.ended == Ended::TurnLimit;
@@ -347,13 +353,21 @@ fn record_of(setup: &Setup, key: &Key, launched: &Launched, files: &[SessionFile
         skills: skills.iter().map(|name| (*name).to_owned()).collect(),
         is_stopped: record.at_turn_limit,
     };
-    let found = read_case(agent, std::slice::from_ref(&launched.stdout), files, &options);
+    let (files, unread) = match files {
+        Ok(files) => (files, None),
+        Err(error) => (Vec::new(), Some(error)),
+    };
+    let found = read_case(agent, std::slice::from_ref(&launched.stdout), &files, &options);
     record.agent_version.clone_from(&found.version);
     record.model.clone_from(&found.model);
     (record.replies, record.calls) = (found.replies, found.tools.len());
     record.take_usage(found.usage);
     record.cost = caps.cost(found.usage.as_ref());
     fail(&mut record, launched, &found);
+    if let Some(error) = unread.filter(|_| record.failed.is_none()) {
+        record.failed = Some("the session files of the run cannot be read".to_owned());
+        record.message = of_error(&error);
+    }
     if record.failed.is_none() && found.replies == 0 && found.loads.is_empty() {
         record.failed = Some("no record shows a reply of the model".to_owned());
         record.message = last_words(launched);
@@ -392,6 +406,14 @@ fn fail(record: &mut Record, launched: &Launched, found: &Loads) {
     }
     if record.failed.is_some() && record.message.is_empty() {
         record.message = last_words(launched);
+    }
+}
+
+/// An error with what the system said.
+fn of_error(error: &HomeError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
     }
 }
 

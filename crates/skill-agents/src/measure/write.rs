@@ -3,6 +3,7 @@
 use super::runs::last_words;
 use super::{Caps, Ended, Launcher, Setup, Stop, Store, StoreError, prepare_plain};
 use crate::read::{ReadOptions, last_text, read_case};
+use std::io::ErrorKind;
 
 /// How often a prompt is asked that comes to no reply.
 const MAX_ATTEMPTS: usize = 2;
@@ -23,10 +24,12 @@ pub async fn write(
     let model = setup.model.as_deref().unwrap_or_default();
     let name = crate::skill::text_hash(&format!("{model}\n{prompt}"));
     let path = store.directory().join("writes").join(format!("{name}.txt"));
-    if let Ok(reply) = std::fs::read_to_string(&path) {
-        return Ok(Ok(reply));
-    }
     let fault = |source| StoreError::File { path: path.clone(), source };
+    match std::fs::read_to_string(&path) {
+        Ok(reply) => return Ok(Ok(reply)),
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(fault(error)),
+    }
     let mut said = String::new();
     for _ in 0..MAX_ATTEMPTS {
         if let Some(stop) = stop_before(store, caps)? {

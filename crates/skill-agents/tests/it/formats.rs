@@ -1,8 +1,9 @@
 //! Files of queries, and what agents list of skills.
 
 use skill_agents::query::{Query, QueryFault, read_queries, warnings};
-use skill_agents::{MEASURED_WINDOW, Shown, Skill, Texts, agent, listed};
+use skill_agents::{MEASURED_WINDOW, Shown, Skill, SkillFault, Texts, agent, listed};
 use skill_core::SkillPackage;
+use skill_core::carried::CarriedFile;
 
 fn read(text: &str, file: &str) -> Vec<(String, Option<String>)> {
     let queries = read_queries(text, file, "mine").unwrap();
@@ -58,6 +59,38 @@ fn wrong_entries_are_named_with_their_place() {
     }
 }
 
+/// A file that is read in part would measure one half of the queries, and a draft that counts as reviewed none at all.
+#[test]
+fn no_list_and_no_field_is_passed_over() {
+    #[track_caller]
+    fn check(text: &str, names: &[&str]) {
+        let found = match read_queries(text, "q.json", "mine") {
+            Err(QueryFault::Entry { what, .. }) => Some(what),
+            Err(fault) => panic!("{text}: {fault}"),
+            Ok(_) => None,
+        };
+        assert_eq!(found.is_some(), !names.is_empty(), "{text}");
+        assert!(names.iter().all(|name| found.as_ref().unwrap().contains(name)), "{text}: {found:?}");
+    }
+    const SHOULD: &str = r#""should_trigger_prompts": ["a"]"#;
+    let with = |more: &str| format!("{{{SHOULD}, {more}}}");
+    check(
+        &with(r#""should_not_triger_prompts": ["b"]"#),
+        &["`should_not_triger_prompts`", "`should_not_trigger_prompts`"],
+    );
+    check(&with(r#""should_not_triger": ["b"]"#), &["`should_not_triger`", "`should_not_trigger_prompts`"]);
+    check(&with(r#""others": [{"prompt": "b"}]"#), &["`others`", "queries"]);
+    check(&with(r#""should_not_trigger_prompts": {"b": 1}"#), &["`should_not_trigger_prompts`", "a list"]);
+    check(&with(r#""tags": ["b"], "evals": null, "config": {"runs": 3}, "metrics": [{"name": "x"}]"#), &[]);
+    let entry = |more: &str| format!(r#"[{{"query": "a", "should": true, {more}}}]"#);
+    check(&entry(r#""reviewed": "false""#), &["`reviewed`", "true or false"]);
+    check(&entry(r#""near_miss": 1"#), &["`near_miss`"]);
+    check(&entry(r#""id": ["x"]"#), &["`id`"]);
+    check(&entry(r#""split": 1"#), &["`split`"]);
+    check(&entry(r#""type": ["negative"]"#), &["`type`"]);
+    check(&entry(r#""id": null, "reviewed": null, "expected_output": [1]"#), &[]);
+}
+
 #[test]
 fn a_set_without_negatives_is_told() {
     let should = r#"{"query": "a", "should": true}"#;
@@ -73,6 +106,34 @@ fn skill(folder: &str, n_chars: usize, more: &str) -> Skill {
     let description = "x".repeat(n_chars);
     let main = format!("---\nname: {folder}\ndescription: {description}\n{more}---\n# A\n");
     Skill::new(folder, SkillPackage { main, ..SkillPackage::default() }).unwrap()
+}
+
+/// A damaged file for Codex would let it list a skill that asks not to be listed.
+#[test]
+fn what_codex_is_told_is_read_or_named() {
+    let with = |text: &[u8]| {
+        let mut package = skill("a", 20, "").package;
+        package.carry("agents/openai.yaml", CarriedFile::new(text, false));
+        Skill::new("a", package)
+    };
+    for (text, expect) in [
+        ("policy:\n  allow_implicit_invocation: false\n", Some(true)),
+        ("policy: {}\n", Some(false)),
+        ("interface:\n  display_name: A\n", Some(false)),
+        ("", Some(false)),
+        ("policy: [\n", None),
+        ("- policy\n", None),
+        ("policy: never\n", None),
+        ("policy:\n  allow_implicit_invocation: \"false\"\n", None),
+        ("policy:\n  display_name: \u{e9}\n", Some(false)),
+    ] {
+        match (with(text.as_bytes()), expect) {
+            (Ok(skill), expect) => assert_eq!(Some(skill.is_for_people_in_codex), expect, "{text}"),
+            (Err(SkillFault::CodexFile { folder, .. }), None) => assert_eq!(folder, "a"),
+            (Err(fault), _) => panic!("{text}: {fault}"),
+        }
+    }
+    assert!(matches!(with(b"policy: \xff"), Err(SkillFault::CodexFile { .. })));
 }
 
 fn shown(name: &str, skills: &[Skill], with_bundled: bool) -> Vec<Shown> {

@@ -3,7 +3,7 @@
 use super::config::{AgentConfig, DEFAULT_MODEL, Sandbox};
 use super::prompt::Written;
 use crate::error::{LlmError, wrong};
-use skill_agents::home::{Moved, SessionFile};
+use skill_agents::home::{HomeError, Moved, SessionFile};
 use skill_agents::measure::{Part, Prepared, Setup, named_files, prepare_play};
 use skill_agents::{Agent, Play, Rights};
 use std::collections::BTreeMap;
@@ -67,9 +67,11 @@ impl Start {
     }
 
     /// The session files that a known program wrote.
-    pub(super) fn session_files(&self, stdout: &str) -> Vec<SessionFile> {
-        let known = self.known.as_ref();
-        known.map_or_else(Vec::new, |(setup, prepared, since)| prepared.session_files(setup, stdout, *since))
+    pub(super) fn session_files(&self, stdout: &str) -> Result<Vec<SessionFile>, HomeError> {
+        match &self.known {
+            Some((setup, prepared, since)) => prepared.session_files(setup, stdout, *since),
+            None => Ok(Vec::new()),
+        }
     }
 }
 

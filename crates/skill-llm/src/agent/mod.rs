@@ -33,7 +33,7 @@ pub use work::LEFT_OUT;
 use crate::agent_work::AgentProject;
 use crate::call::CallCtx;
 use crate::chat::{ChatModel, ChatReply, ChatRequest, FinishReason, ModelId};
-use crate::error::{ErrorClass, LlmError, wrong};
+use crate::error::{ErrorClass, LlmError, with_causes, wrong};
 use crate::http::class_of_words;
 use crate::process::{self, Daemons, Ending, Passed, Run, ended_with};
 use arguments::Start;
@@ -117,7 +117,10 @@ impl AgentModel {
             }
             Ending::Exited(status) => Some(status),
         };
-        let files = start.session_files(&stdout);
+        let files = start.session_files(&stdout).map_err(|error| {
+            let message = format!("has session files that are not read: {}", with_causes(&error));
+            self.failed(ErrorClass::InvalidReply, &message)
+        })?;
         let read = output::read(self.printed_as, &stdout, &files).and_then(|reply| {
             let is_broken = reply.text.contains(char::REPLACEMENT_CHARACTER)
                 && std::str::from_utf8(&outcome.stdout).is_err();

@@ -8,8 +8,8 @@ use crate::chat::{ChatRequest, ContentPart, ImageSource, Message};
 use crate::error::{LlmError, wrong};
 use base64::Engine as _;
 use skill_agents::measure::{is_delivered, project_of, settings_of_projects, write_file};
-use skill_core::package::front_matter::{FrontMatter, with_fields};
-use skill_core::package::{AgentText, SkillPackage};
+use skill_core::package::front_matter::{FrontMatter, FrontMatterFault, with_fields};
+use skill_core::package::{AgentText, MAIN_FILE, SkillPackage};
 use skill_core::{Role, SkillDoc};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub(super) fn write(
     std::fs::create_dir_all(&directory).map_err(failed)?;
     let shown = call.get::<AgentText>().map(AgentText::as_str).filter(|_| config.skill_as.is_package());
     let document = shown.filter(|document| !document.trim().is_empty());
-    let package = package(call).filter(|_| config.skill_as.is_package());
+    let package = if config.skill_as.is_package() { package(call)? } else { None };
     let name = package.as_ref().map(|package| package.folder.as_str());
     let instead = match (config.skill_as, name) {
         (SkillAs::PackageWithHint, Some(name)) => hint(name),
@@ -119,12 +119,20 @@ struct Delivered {
 }
 
 /// The skill of a call as the package that it is; one without a name or a description gets those of a substitute.
-fn package(call: &CallCtx) -> Option<Delivered> {
+///
+/// # Errors
+///
+/// Front matter that cannot be read: a program would find the skill under another name than its own.
+fn package(call: &CallCtx) -> Result<Option<Delivered>, LlmError> {
     // Callers that know only what is shown have no more to deliver.
     let shown = || call.get::<AgentText>().map(|text| SkillDoc::new(text.as_str()));
-    let skill = call.get::<SkillDoc>().cloned().or_else(shown).filter(|skill| !skill.is_blank())?;
+    let skill = call.get::<SkillDoc>().cloned().or_else(shown).filter(|skill| !skill.is_blank());
+    let Some(skill) = skill else { return Ok(None) };
     let mut package = SkillPackage::of(&skill);
-    let front = FrontMatter::read(&package.main).ok().flatten();
+    let front = FrontMatter::read(&package.main).map_err(|fault| {
+        let FrontMatterFault { line, message, advice, .. } = fault;
+        wrong(format!("the skill cannot be a package: {MAIN_FILE}, line {line}: {message}; {advice}"))
+    })?;
     let named = front.as_ref().and_then(|front| front.name.clone()).filter(|name| is_folder_name(name));
     let description = front.and_then(|front| front.description).filter(|text| !text.trim().is_empty());
     let folder = named.clone().unwrap_or_else(|| SUBSTITUTE_NAME.to_owned());
@@ -133,7 +141,7 @@ fn package(call: &CallCtx) -> Option<Delivered> {
         let description = description.is_none().then_some(SUBSTITUTE_DESCRIPTION);
         package.main = with_fields(&package.main, name, description);
     }
-    Some(Delivered { folder, package })
+    Ok(Some(Delivered { folder, package }))
 }
 
 /// Whether a name can be that of a folder below that of skills.

@@ -90,7 +90,7 @@ impl ModelPart {
 
     /// Whether it finds files that decide its replies besides the request.
     fn finds_files(&self) -> bool {
-        serde_json::from_str(&self.parameters).is_ok_and(|parameters| gets_package(&parameters))
+        gets_package(&serde_json::from_str(&self.parameters).expect("it was written as JSON"))
     }
 
     /// The purpose of a key and the part that its revision is: without a revision the first purpose and no part, so that

@@ -6,6 +6,7 @@ use crate::attempt::{Attempt, AttemptOutcome};
 use crate::chat::{ChatReply, FinishReason, Message};
 use crate::error::LlmError;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use skill_core::Usage;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -73,7 +74,7 @@ pub struct StoredResult {
 }
 
 /// What one model of a run has cost, over all attempts.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelSpent {
     /// Who served it.
     pub provider: String,
@@ -84,6 +85,7 @@ pub struct ModelSpent {
     /// Tokens of the replies.
     pub usage: Usage,
     /// US dollars that the model reports, as a coding agent does.
+    #[serde(default)]
     pub reported: f64,
 }
 
@@ -154,11 +156,12 @@ pub(super) fn reply_at(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Resul
     let tokens: Option<String> = row.get(first + 9)?;
     let state: Option<String> = row.get(first + 10)?;
     let read = || {
-        let mut reply =
-            ChatReply::new(text, usage, parsed("finish", Some(finish))?.unwrap_or(FinishReason::Stop))
-                .with_tool_calls(parsed("tool_calls", tool_calls)?.unwrap_or_default())
-                .with_reasoning(reasoning)
-                .with_tokens(parsed("tokens", tokens)?);
+        let finish: Option<FinishReason> = parsed("finish", Some(finish))?;
+        let finish = finish.expect("a column with a value has one");
+        let mut reply = ChatReply::new(text, usage, finish)
+            .with_tool_calls(parsed("tool_calls", tool_calls)?.unwrap_or_default())
+            .with_reasoning(reasoning)
+            .with_tokens(parsed("tokens", tokens)?);
         reply.provider_state = parsed("provider_state", state)?;
         Ok(reply)
     };

@@ -14,6 +14,7 @@
 
 mod descendants;
 mod environment;
+mod file_hash;
 mod group;
 mod hidden;
 mod passed;
@@ -21,6 +22,7 @@ mod session;
 mod supervisor;
 
 pub use environment::{BASE_VARIABLES, check_passed, is_variable_name, pair};
+pub use file_hash::file_hash;
 use group::KillOnDrop;
 pub use group::{Daemons, Group};
 pub use hidden::hide_this_process;

@@ -68,15 +68,14 @@ pub struct Secrets(Arc<RwLock<Known>>);
 struct Known {
     keys: Vec<ApiKey>,
     forms: Vec<String>,
-    matcher: Option<Arc<AhoCorasick>>,
+    matcher: Arc<AhoCorasick>,
 }
 
 impl Default for Secrets {
     fn default() -> Self {
-        let mut known =
-            Known { keys: Vec::new(), forms: vec![SESSION_TOKEN_PREFIX.to_owned()], matcher: None };
-        known.build();
-        Self(Arc::new(RwLock::new(known)))
+        let forms = vec![SESSION_TOKEN_PREFIX.to_owned()];
+        let matcher = matcher(&forms);
+        Self(Arc::new(RwLock::new(Known { keys: Vec::new(), forms, matcher })))
     }
 }
 
@@ -95,13 +94,13 @@ impl Secrets {
         let forms = forms(key.expose());
         if !forms.is_empty() {
             known.forms.extend(forms);
-            known.build();
+            known.matcher = matcher(&known.forms);
         }
     }
 
     /// The text without secrets.
     pub fn scrub<'text>(&self, text: &'text str) -> Cow<'text, str> {
-        match self.matcher().and_then(|matcher| scrubbed(&matcher, text.as_bytes())) {
+        match scrubbed(&self.matcher(), text.as_bytes()) {
             // Whole texts were cut out of a text and a text was put in, so it is one still.
             Some(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
             None => Cow::Borrowed(text),
@@ -110,26 +109,22 @@ impl Secrets {
 
     /// Bytes that may be a text, without secrets.
     pub fn scrub_bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
-        self.matcher().and_then(|matcher| scrubbed(&matcher, &bytes)).unwrap_or(bytes)
+        scrubbed(&self.matcher(), &bytes).unwrap_or(bytes)
     }
 
     /// Takes secrets out of all texts and names of a JSON value.
     pub(crate) fn scrub_value(&self, value: &mut Value) {
-        if let Some(matcher) = self.matcher() {
-            scrub_value(&matcher, value);
-        }
+        scrub_value(&self.matcher(), value);
     }
 
     /// Takes secrets out of all texts and names of a JSON object.
     pub fn scrub_map(&self, fields: &mut Map<String, Value>) {
-        if let Some(matcher) = self.matcher() {
-            scrub_map(&matcher, fields);
-        }
+        scrub_map(&self.matcher(), fields);
     }
 
     /// Takes secrets out of everything that a reply says.
     pub(crate) fn scrub_reply(&self, reply: &mut ChatReply) {
-        let Some(matcher) = self.matcher() else { return };
+        let matcher = self.matcher();
         scrub_string(&matcher, &mut reply.text);
         for call in &mut reply.tool_calls {
             scrub_string(&matcher, &mut call.id);
@@ -151,8 +146,8 @@ impl Secrets {
         }
     }
 
-    fn matcher(&self) -> Option<Arc<AhoCorasick>> {
-        self.0.read().matcher.clone()
+    fn matcher(&self) -> Arc<AhoCorasick> {
+        Arc::clone(&self.0.read().matcher)
     }
 }
 
@@ -171,13 +166,11 @@ impl fmt::Debug for Secrets {
     }
 }
 
-impl Known {
-    fn build(&mut self) {
-        // Where several forms begin at one place, the longest leaves nothing of the secret.
-        let matcher = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&self.forms);
-        // It fails for more bytes than an address space has.
-        self.matcher = matcher.ok().map(Arc::new);
-    }
+fn matcher(forms: &[String]) -> Arc<AhoCorasick> {
+    // Where several forms begin at one place, the longest leaves nothing of the secret.
+    let matcher = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(forms);
+    // Without it every secret would go through.
+    Arc::new(matcher.expect("the forms of all secrets are fewer bytes than 2^31"))
 }
 
 fn scrubbed(matcher: &AhoCorasick, text: &[u8]) -> Option<Vec<u8>> {
@@ -255,14 +248,15 @@ fn forms(secret: &str) -> Vec<String> {
         let last = (1..=secret.len() - PART_CHARS).filter_map(|start| secret.get(start..));
         forms.extend(first.chain(last).map(str::to_owned));
     }
-    for before in 0..3 {
+    // Characters that also depend on what is in front of the secret, or behind it, are not a part of the form.
+    for (before, n_front) in [0, 2, 3].into_iter().enumerate() {
         let mut bytes = vec![0; before];
         bytes.extend_from_slice(secret.as_bytes());
-        // Characters that also depend on what is in front of the secret, or behind it, are not a part of the form.
-        let (n_front, n_behind) =
-            ([0, 2, 3].get(before).copied().unwrap_or(0), usize::from(!bytes.len().is_multiple_of(3)));
+        let n_behind = usize::from(!bytes.len().is_multiple_of(3));
         for encoded in [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)] {
-            let inner = encoded.get(n_front..encoded.len().saturating_sub(n_behind)).unwrap_or_default();
+            let inner = encoded
+                .get(n_front..encoded.len() - n_behind)
+                .expect("six characters and more are encoded in more ASCII than is cut off");
             if inner.len() >= MIN_ENCODED_CHARS {
                 forms.push(inner.to_owned());
             }

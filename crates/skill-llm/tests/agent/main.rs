@@ -462,6 +462,24 @@ fn only_what_a_skill_lacks_is_substituted() {
     }
 }
 
+/// The agent would load the skill by a name that is not its own, and only in a prompt is front matter not read.
+#[test]
+fn front_matter_that_cannot_be_read_is_an_error_and_not_replaced() {
+    for main in ["---\nname: [mine\n---\n# A\n", "---\n- mine\n---\n# A\n"] {
+        let skill = SkillDoc::new(main);
+        let system = format!("{}\n\nBe brief.", skill.agent_view().trim());
+        for skill_as in [SkillAs::Package, SkillAs::PackageWithHint] {
+            let refused = packaged_as(skill_as, &skill, &system);
+            assert!(matches!(&refused, Err(LlmError::Configuration { .. })), "{main}: {refused:?}");
+        }
+        let fake = Fake::new(&printing("x"));
+        let mut config = fake.config(AgentKind::Claude).tap_text();
+        config.skill_as = SkillAs::Prompt;
+        let request = ChatRequest::new(vec![Message::system(&system), Message::user("Why?")]);
+        ask(config, &request, &with_skill(&skill)).unwrap();
+    }
+}
+
 const LOADS_MINE: &str = r#"{"type":"system","subtype":"init","session_id":"s","claude_code_version":"2.1.332","model":"m"}
 {"type":"assistant","message":{"id":"1","model":"m","content":[{"type":"tool_use","id":"c","name":"Skill","input":{"skill":"mine"}}]}}
 {"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"c","content":"Launching skill: mine"}]}}
