@@ -116,7 +116,6 @@ pub mod source;
 pub mod spreadsheet;
 #[cfg(feature = "tasks")]
 pub mod tasks;
-mod value_kind;
 #[cfg(feature = "tasks")]
 mod verdict;
 #[cfg(feature = "webshop")]

@@ -1,7 +1,7 @@
 //! From requests and replies to the messages and turns of a trajectory.
 
-use crate::value_kind::kind_of;
 use serde_json::Value;
+use skill_core::member::kind_of;
 use skill_core::{OfferedTool, ToolCall, TrajectoryMessage, TrajectoryTurn};
 use skill_llm::{ChatReply, ContentPart, Message, Role, ToolSpec};
 

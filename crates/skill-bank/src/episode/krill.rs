@@ -2,7 +2,8 @@
 
 use super::{Episode, EpisodeStep};
 use crate::task_type::{Found, TypeTable};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use skill_core::member::{self, WrongType, kind_of};
 use skill_core::{ItemId, SkillPartId};
 
 pub(super) fn is_trajectory(record: &Value) -> bool {
@@ -10,38 +11,50 @@ pub(super) fn is_trajectory(record: &Value) -> bool {
         && record.get("steps").is_some_and(Value::is_array)
 }
 
+/// The error is a member that is missing or of the wrong type; a success is never made of one.
 pub(super) fn read(record: &Value) -> Result<Episode, String> {
-    let text = |value: &Value, key: &str| {
-        value.get(key).and_then(Value::as_str).unwrap_or_default().trim().to_owned()
-    };
-    let goal = text(record, "task_description");
-    let id = text(record, "id");
+    let record = record.as_object().ok_or_else(|| format!("the record is {}", kind_of(record)))?;
+    let (goal, id) = (text(record, "task_description")?, text(record, "id")?);
     if id.is_empty() || goal.is_empty() {
         return Err("`id` or `task_description` is missing".to_owned());
     }
-    let steps = record.get("steps").and_then(Value::as_array).into_iter().flatten();
-    let steps: Vec<EpisodeStep> = steps
-        .map(|step| EpisodeStep {
-            observation: text(step, "observation"),
-            action: text(step, "action"),
-            reasoning: text(step, "reasoning"),
-            reward: step.get("reward").and_then(Value::as_f64),
-        })
-        .collect();
+    let steps = member::list(record, "steps").map_err(said)?.into_iter().flatten();
+    let steps = steps.map(step).collect::<Result<Vec<_>, _>>()?;
     let paid = || steps.iter().filter_map(|step| step.reward).sum::<f64>();
-    let reward = record.get("total_reward").and_then(Value::as_f64).unwrap_or_else(paid);
-    let success = record.get("success").and_then(Value::as_bool).unwrap_or(reward >= 1.0);
-    let metadata = record.get("metadata");
-    let item = metadata.map(|metadata| text(metadata, ITEM)).filter(|item| !item.is_empty());
-    let used = metadata.and_then(|metadata| metadata.get("skills_used")).and_then(Value::as_array);
-    let used = used.into_iter().flatten().filter_map(Value::as_str);
+    let reward = member::number(record, "total_reward").map_err(said)?.unwrap_or_else(paid);
+    let success = member::flag(record, "success").map_err(said)?.unwrap_or(reward >= 1.0);
+    let nothing = Map::new();
+    let metadata = member::object(record, "metadata").map_err(said)?.unwrap_or(&nothing);
+    let item = Some(text(metadata, ITEM)?).filter(|item| !item.is_empty());
+    let used = member::list(metadata, "skills_used").map_err(said)?.unwrap_or_default();
+    let used: Option<Vec<SkillPartId>> =
+        used.iter().map(|skill| skill.as_str().map(SkillPartId::new)).collect();
     Ok(Episode {
-        task_type: text(record, "task_category"),
-        environment: metadata.map(|metadata| text(metadata, "environment")).unwrap_or_default(),
-        skills_shown: used.map(SkillPartId::new).collect(),
+        task_type: text(record, "task_category")?,
+        environment: text(metadata, "environment")?,
+        skills_shown: used.ok_or("`skills_used` holds something else than texts")?,
         steps,
         ..Episode::new(id.clone(), ItemId::new(item.unwrap_or(id)), goal, success, reward)
     })
+}
+
+fn step(step: &Value) -> Result<EpisodeStep, String> {
+    let fields = step.as_object().ok_or_else(|| format!("`steps` holds {}", kind_of(step)))?;
+    Ok(EpisodeStep {
+        observation: text(fields, "observation")?,
+        action: text(fields, "action")?,
+        reasoning: text(fields, "reasoning")?,
+        reward: member::number(fields, "reward").map_err(said)?,
+    })
+}
+
+/// A text, which is empty where it is missing.
+fn text(fields: &Map<String, Value>, key: &str) -> Result<String, String> {
+    Ok(member::text(fields, key).map_err(said)?.unwrap_or_default().trim().to_owned())
+}
+
+fn said(error: WrongType) -> String {
+    error.to_string()
 }
 
 /// The categories that krill knows in ALFWorld.

@@ -201,6 +201,27 @@ fn missing_optional_fields_of_krill_are_fine() {
     assert_eq!((read.success, read.soft, read.steps.len(), read.has_type()), (true, 1.0, 2, false));
 }
 
+/// Read as what is usual, a success of another type would be a failure that a teacher learns from.
+#[test]
+fn a_member_of_krill_of_another_type_is_not_missing() {
+    for (key, value) in [
+        ("success", json!(1)),
+        ("success", json!("true")),
+        ("total_reward", json!("1.0")),
+        ("task_category", json!(["Pick"])),
+        ("steps", json!([{"action": "a", "reward": "1"}])),
+        ("steps", json!(["a"])),
+        ("metadata", json!("alfworld")),
+        ("metadata", json!({"skills_used": [1]})),
+    ] {
+        let mut record = json!({"id": "k", "task_description": "t", "steps": [{"action": "a"}]});
+        record[key] = value;
+        let error = read_episodes(&json!([record]).to_string()).unwrap_err();
+        let EpisodeError::NothingUsable { first, .. } = &error else { panic!("{record}: {error:?}") };
+        assert!(matches!(first.fault, Fault::BadRecord { .. }), "{record}: {first:?}");
+    }
+}
+
 #[test]
 fn memories_have_three_nestings() {
     let steps = json!([

@@ -306,16 +306,29 @@ fn parts_of(directory: &Path, names: &[String]) -> Result<Vec<(Split, PathBuf)>,
     Ok(parts)
 }
 
-/// The names in a directory, sorted; hidden entries and names that are not Unicode are nobody's data.
+/// The names in a directory, sorted; hidden entries are nobody's data.
+///
+/// # Errors
+///
+/// A directory that cannot be read, and an entry that is data by its name and cannot be looked at: a link that leads
+/// nowhere, or a name that is not Unicode.
 pub(crate) fn entry_names(directory: &Path) -> Result<Vec<String>, EnvError> {
     let mut names = Vec::new();
     for entry in fs::read_dir(directory).map_err(|source| read_error(directory, source))? {
         let entry = entry.map_err(|source| read_error(directory, source))?;
-        if let Ok(name) = entry.file_name().into_string()
-            && !name.starts_with('.')
-        {
-            names.push(name);
+        let path = entry.path();
+        let name = match entry.file_name().into_string() {
+            Ok(name) if name.starts_with('.') => continue,
+            Ok(name) => name,
+            Err(_) if Format::of(&path).is_some() => {
+                return Err(bad_data(&path, "has a name that is not Unicode; rename it".to_owned()));
+            }
+            Err(_) => continue,
+        };
+        if Format::of(&path).is_some() || split_of_name(&name).is_some() {
+            fs::metadata(&path).map_err(|source| read_error(&path, source))?;
         }
+        names.push(name);
     }
     names.sort();
     Ok(names)
@@ -332,6 +345,32 @@ pub(crate) fn bad_data(path: &Path, message: String) -> EnvError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_part_that_cannot_be_looked_at_is_not_missing() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let not_unicode = std::ffi::OsStr::from_bytes(b"tr\xe4in.csv");
+        for (name, is_data) in [
+            (std::ffi::OsStr::new("test.jsonl"), true),
+            (std::ffi::OsStr::new("my-test"), true),
+            (not_unicode, true),
+            (std::ffi::OsStr::new("README.md"), false),
+            (std::ffi::OsStr::new(".test.jsonl"), false),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            fs::write(dir.path().join("train.jsonl"), "{}").unwrap();
+            let link = dir.path().join(name);
+            std::os::unix::fs::symlink("/no/such/file", &link).unwrap();
+            let found = find(dir.path(), &[Split::Val, Split::Test]);
+            match found {
+                Err(EnvError::ReadData { path, .. } | EnvError::BadData { path, .. }) => {
+                    assert!(is_data && path == link, "{}", path.display());
+                }
+                found => assert!(!is_data && found.is_ok(), "{name:?}: {found:?}"),
+            }
+        }
+    }
 
     #[test]
     fn names_say_which_part_a_file_is() {

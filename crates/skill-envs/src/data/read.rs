@@ -2,8 +2,8 @@
 
 use super::{Place, Record};
 use crate::error::{EnvError, read_error};
-use crate::value_kind::kind_of;
 use serde_json::{Map, Value};
+use skill_core::member::kind_of;
 use skill_core::python_json::{self, JsonFault};
 use skill_llm::text_file::{self, Lines};
 use std::ffi::OsStr;
@@ -165,6 +165,9 @@ fn json_records(path: &Path, text: &str) -> Result<Vec<Record>, EnvError> {
             });
         }
     };
+    // The list that was found in the text may be another one: its key can be written with an escape, or twice. Then the
+    // lines are not known, and the elements are those that were read.
+    let starts = if starts.len() == elements.len() { starts } else { vec![1; elements.len()] };
     let numbered = elements.into_iter().zip(starts).enumerate();
     numbered
         .flat_map(|(element_idx, (value, line))| {
@@ -312,6 +315,19 @@ mod tests {
         assert_eq!((&records[1].fields["context"], &records[1].fields["title"]), (&"C".into(), &"T".into()));
         let other = json_records(Path::new("a.json"), r#"[{"paragraphs": ["x"], "id": 1}]"#).unwrap();
         assert!(other[0].fields.contains_key("paragraphs"));
+    }
+
+    #[test]
+    fn no_item_is_lost_where_its_line_is_not_known() {
+        for text in [
+            r#"{"d\u0061ta": [{"id": 1}, {"id": 2}]}"#,
+            r#"{"data": [{"id": 9}], "data": [{"id": 1}, {"id": 2}]}"#,
+            r#"{"data": 7, "data": [{"id": 1}, {"id": 2}]}"#,
+        ] {
+            let records = json_records(Path::new("a.json"), text).unwrap();
+            let ids: Vec<&Value> = records.iter().map(|record| &record.fields["id"]).collect();
+            assert_eq!(ids, [1, 2], "{text}");
+        }
     }
 
     #[test]

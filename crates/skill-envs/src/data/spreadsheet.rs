@@ -110,7 +110,10 @@ fn check_size(path: &Path) -> Result<(), EnvError> {
     let Ok(mut archive) = ZipArchive::new(BufReader::new(file)) else { return Ok(()) };
     let mut n_bytes = 0_u64;
     for index in 0..archive.len() {
-        n_bytes = n_bytes.saturating_add(archive.by_index_raw(index).map_or(0, |part| part.size()));
+        let part = archive.by_index_raw(index).map_err(|error| {
+            bad_data(path, format!("is not read as a spreadsheet: part {} is damaged: {error}", index + 1))
+        })?;
+        n_bytes = n_bytes.saturating_add(part.size());
     }
     if n_bytes > MAX_UNPACKED_BYTES {
         return Err(bad_data(path, format!("has more than {MAX_UNPACKED_BYTES} bytes when it is unpacked")));

@@ -1,8 +1,8 @@
 //! Reading the JSON of a request: every complaint names the field by its path.
 
 use super::problem::Problem;
-use crate::value_kind::kind_of;
 use serde_json::{Map, Value};
+use skill_core::member::kind_of;
 use skill_llm::{ContentPart, ImageSource};
 
 /// A value, and where it is in the request.

@@ -3,10 +3,11 @@
 use super::case::{Case, bad_case};
 use super::check_form;
 use super::fixture;
-use crate::error::EnvError;
+use crate::error::{EnvError, read_error};
 use crate::item::Split;
 use crate::within::within;
 use serde_json::{Map, Value};
+use skill_core::member::{self, WrongType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -18,12 +19,21 @@ const SCAFFOLD: &str = "scaffold.sh";
 const FILES: [&str; 3] = ["fixture", "files", "workspace"];
 
 /// The case folders below a folder, in the order of their names; empty where there is none.
-pub(super) fn folders(dir: &Path) -> Vec<PathBuf> {
-    // A folder that cannot be read has no case, and the caller says so.
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut folders: Vec<PathBuf> = entries.filter(|path| is_case(path)).collect();
-    folders.sort();
-    folders
+pub(super) fn folders(dir: &Path) -> Result<Vec<PathBuf>, EnvError> {
+    Ok(entries(dir)?.into_iter().filter(|path| is_case(path)).collect())
+}
+
+/// What is in a folder, by name; nothing if it is not there.
+fn entries(dir: &Path) -> Result<Vec<PathBuf>, EnvError> {
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(read_error(dir, error)),
+    };
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    let mut paths = paths.collect::<Result<Vec<_>, _>>().map_err(|error| read_error(dir, error))?;
+    paths.sort();
+    Ok(paths)
 }
 
 /// True for a folder of a case.
@@ -35,6 +45,7 @@ pub(super) fn is_case(dir: &Path) -> bool {
 pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
     let place = dir.display().to_string();
     let wrong = |message: String| bad_case(&place, &message);
+    let of_type = |error: WrongType| wrong(format!("{CASE}: {error}"));
     let whole = match read(&dir.join(CASE))? {
         Some(text) => yaml(&text).map_err(|what| wrong(format!("{CASE} {what}")))?,
         None => Map::new(),
@@ -43,10 +54,13 @@ pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
         Some(text) => fronted(&text).map_err(|what| wrong(format!("{PROMPT} {what}")))?.1,
         None => String::new(),
     };
-    let in_case =
-        whole.get("execution").and_then(|execution| execution.get("prompt")).or_else(|| whole.get("prompt"));
+    let text = |name: &str| member::text(&whole, name).map_err(of_type);
+    let execution = member::object(&whole, "execution").map_err(of_type)?;
+    let executed = execution.map(|execution| member::text(execution, "prompt")).transpose();
+    let in_case = executed.map_err(of_type)?.flatten().or(text("prompt")?);
     let prompt = match body.trim() {
-        "" => in_case.and_then(Value::as_str).unwrap_or_default().trim().to_owned(),
+        // What is missing is named below.
+        "" => in_case.unwrap_or_default().trim().to_owned(),
         body => body.to_owned(),
     };
     if prompt.is_empty() {
@@ -55,12 +69,14 @@ pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
         ));
     }
     let mut graders: Vec<(String, Value)> = Vec::new();
-    for (idx, grader) in whole.get("graders").and_then(Value::as_array).into_iter().flatten().enumerate() {
+    let listed = member::list(&whole, "graders").map_err(of_type)?;
+    for (idx, grader) in listed.into_iter().flatten().enumerate() {
         graders.push((format!("grader {} of {CASE}", idx + 1), grader.clone()));
     }
-    for path in grader_files(&dir.join(GRADERS)) {
+    let is_markdown = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
+    for path in entries(&dir.join(GRADERS))?.into_iter().filter(is_markdown) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let text = read(&path)?.unwrap_or_default();
+        let text = skill_llm::text_file::read(&path).map_err(|error| read_error(&path, error))?;
         graders.push((
             format!("{GRADERS}/{name}"),
             grader(&text).map_err(|what| wrong(format!("{GRADERS}/{name} {what}")))?,
@@ -84,7 +100,7 @@ pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
             fixture::walk(&found, "", 0, &place, &mut files)?;
         }
     }
-    let name = whole.get("name").and_then(Value::as_str);
+    let name = text("name")?;
     let folder = || dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let is_reviewed = match whole.get("reviewed") {
         None => true,
@@ -93,11 +109,10 @@ pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
         }
     };
     let scaffold = Some(dir.join(SCAFFOLD)).filter(|path| path.is_file());
-    let text = |name: &str| whole.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
-    let (expected, split) = (text("expected_output"), text("split"));
-    let split = match split.as_str() {
-        "" => None,
-        name => Some(
+    let expected = text("expected_output")?.unwrap_or_default().trim().to_owned();
+    let split = match text("split")?.map(str::trim) {
+        None | Some("") => None,
+        Some(name) => Some(
             Split::parse(name)
                 .ok_or_else(|| wrong(format!("the split {name:?} is not train, val or test")))?,
         ),
@@ -120,18 +135,10 @@ pub(super) fn case(dir: &Path) -> Result<Case, EnvError> {
     })
 }
 
-fn grader_files(dir: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut files: Vec<PathBuf> =
-        entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
-    files.sort();
-    files
-}
-
 /// A grader in a file: its front matter, with the text below it as the pattern or the rubric.
 fn grader(text: &str) -> Result<Value, String> {
     let (mut fields, body) = fronted(text)?;
-    let field = match fields.get("type").and_then(Value::as_str) {
+    let field = match member::text(&fields, "type").map_err(|error| format!("has a wrong field: {error}"))? {
         Some("regex") => "pattern",
         Some("llm") | None => "rubric",
         Some(_) => return Ok(Value::Object(fields)),
@@ -173,6 +180,6 @@ fn read(path: &Path) -> Result<Option<String>, EnvError> {
     match skill_llm::text_file::read(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(crate::error::read_error(path, error)),
+        Err(error) => Err(read_error(path, error)),
     }
 }

@@ -5,6 +5,7 @@ use super::{check_form, fixture, plugin_form};
 use crate::error::{EnvError, read_error};
 use crate::item::Split;
 use serde_json::{Map, Value};
+use skill_core::member::{self, kind_of};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +30,9 @@ impl CaseSet {
     pub fn usual_place(skill: &Path) -> Option<PathBuf> {
         let file = USUAL_FILES.iter().map(|name| skill.join(name)).find(|path| path.is_file());
         let folder = skill.join(USUAL_FOLDER);
-        file.or_else(|| (!plugin_form::folders(&folder).is_empty()).then_some(folder))
+        // A folder that cannot be read is the place too, and whoever reads it says why it cannot.
+        let has_cases = plugin_form::folders(&folder).map_or(true, |folders| !folders.is_empty());
+        file.or_else(|| has_cases.then_some(folder))
     }
 
     /// Ids of the cases that no person has reviewed, in order.
@@ -65,7 +68,7 @@ impl CaseSet {
 }
 
 fn of_folder(dir: &Path) -> Result<CaseSet, EnvError> {
-    let folders = if plugin_form::is_case(dir) { vec![dir.to_owned()] } else { plugin_form::folders(dir) };
+    let folders = if plugin_form::is_case(dir) { vec![dir.to_owned()] } else { plugin_form::folders(dir)? };
     if folders.is_empty() {
         return match USUAL_FILES.iter().map(|name| dir.join(name)).find(|path| path.is_file()) {
             Some(path) => of_file(&path),
@@ -146,8 +149,11 @@ fn case(
     (case_file, roots): (&Path, &[PathBuf]),
 ) -> Result<(Case, Option<CaseFormat>), EnvError> {
     let wrong = |message: String| bad_case(&place, &message);
-    let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
-    let prompt = text("prompt");
+    let text = |name: &str| match member::text(fields, name) {
+        Ok(text) => Ok(text.unwrap_or_default().trim().to_owned()),
+        Err(error) => Err(wrong(error.to_string())),
+    };
+    let prompt = text("prompt")?;
     if prompt.is_empty() {
         return Err(wrong("the case has no text in `prompt`".to_owned()));
     }
@@ -160,7 +166,10 @@ fn case(
     let id = match fields.get("id") {
         Some(Value::String(id)) if !id.trim().is_empty() => id.clone(),
         Some(Value::Number(id)) => id.to_string(),
-        _ => (idx + 1).to_string(),
+        None | Some(Value::Null | Value::String(_)) => (idx + 1).to_string(),
+        Some(other) => {
+            return Err(wrong(format!("`id` is {}; expected a text or a number", kind_of(other))));
+        }
     };
     let (mut checks, mut dialect) = (Vec::new(), None);
     let (mut guards, mut shown_only) = (BTreeSet::new(), BTreeSet::new());
@@ -191,7 +200,7 @@ fn case(
             .ok_or_else(|| wrong("`files` has an entry that is not a path".to_owned()))?,
         Some(_) => return Err(wrong("`files` is not a list".to_owned())),
     };
-    let split = match text("split").as_str() {
+    let split = match text("split")?.as_str() {
         "" => None,
         name => Some(
             Split::parse(name)
@@ -207,7 +216,7 @@ fn case(
     let case = Case {
         id,
         prompt,
-        expected: text("expected_output"),
+        expected: text("expected_output")?,
         files: fixture::named_files(&names, case_file, roots, &place)?,
         scaffold: None,
         checks,

@@ -87,6 +87,9 @@ fn what_is_wrong_with_cases_is_named_with_its_place() {
         (case(r#", "expectations": ["x"], "turns": []"#), "several turns"),
         (case(r#", "expectations": ["x"], "codebase": "app""#), "`codebase`"),
         (case(r#", "expectations": ["x"], "reviewed": "no""#), "`reviewed`"),
+        (case(r#", "expectations": ["x"], "split": 1"#), "`split`"),
+        (case(r#", "expectations": ["x"], "expected_output": ["y"]"#), "`expected_output`"),
+        (r#"{"evals": [{"id": true, "prompt": "a", "checks": ["x"]}]}"#.to_owned(), "`id`"),
         (r#"{"evals": []}"#.to_owned(), "no cases"),
         (r#"{"evals": [{"prompt": " "}]}"#.to_owned(), "`prompt`"),
         (r#"{"cases": []}"#.to_owned(), "`evals`"),
@@ -96,6 +99,40 @@ fn what_is_wrong_with_cases_is_named_with_its_place() {
         write(dir.path(), &[("evals.json", &text)]);
         let error = CaseSet::read(&dir.path().join("evals.json")).unwrap_err().to_string();
         assert!(error.contains(what) && error.contains("evals.json"), "{text}: {error}");
+    }
+}
+
+/// A grader that is not read would leave a case that passes too often.
+#[test]
+fn nothing_of_a_case_folder_is_passed_over() {
+    const CASE: &str = "prompt: Do\nchecks: []\n";
+    for (more, names) in [
+        ("graders: {type: file_exists, path: a.md}\n", ["case.yaml", "`graders`"]),
+        ("graders: Is it done?\n", ["case.yaml", "`graders`"]),
+        ("name: [a]\n", ["case.yaml", "`name`"]),
+        ("split: 1\n", ["case.yaml", "`split`"]),
+        ("expected_output: {a: 1}\n", ["case.yaml", "`expected_output`"]),
+        ("execution: now\n", ["case.yaml", "`execution`"]),
+        ("execution: {prompt: 1}\n", ["case.yaml", "`prompt`"]),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), &[("a/case.yaml", &format!("{CASE}{more}")), ("a/graders/x.md", "It is done.")]);
+        let error = CaseSet::read(dir.path()).unwrap_err().to_string();
+        assert!(names.iter().all(|name| error.contains(name)), "{more}: {error}");
+    }
+    // Graders that cannot be read: the folder is none, or leads nowhere.
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &[("a/case.yaml", "prompt: Do\ngraders: [{type: diff, max_files: 1}]\n")]);
+    assert_eq!(CaseSet::read(dir.path()).unwrap().cases[0].checks.len(), 1);
+    write(dir.path(), &[("a/graders", "It is done.")]);
+    assert!(matches!(CaseSet::read(dir.path()), Err(EnvError::ReadData { .. })));
+    #[cfg(unix)]
+    {
+        let skill = tempfile::tempdir().unwrap();
+        let evals = skill.path().join("evals");
+        assert_eq!(CaseSet::usual_place(skill.path()), None);
+        std::os::unix::fs::symlink(&evals, &evals).unwrap();
+        assert_eq!(CaseSet::usual_place(skill.path()), Some(evals));
     }
 }
 

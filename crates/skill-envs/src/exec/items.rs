@@ -7,10 +7,10 @@ use crate::error::EnvError;
 use crate::item::{Item, Split, Splits};
 use crate::tasks::Splitting;
 use crate::tasks::load::{Source, load_splits};
-use crate::value_kind::kind_of;
 use indexmap::IndexSet;
 use serde_json::Value;
 use skill_core::ItemId;
+use skill_core::member::kind_of;
 use std::path::Path;
 use std::sync::Arc;
 

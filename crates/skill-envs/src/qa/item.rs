@@ -2,9 +2,9 @@
 
 use crate::data::is_kept_digit_for_digit;
 use crate::item::Item;
-use crate::value_kind::kind_of;
 use serde_json::{Map, Value, json};
 use skill_core::ItemId;
+use skill_core::member::kind_of;
 use std::sync::Arc;
 
 /// A question with its answers.

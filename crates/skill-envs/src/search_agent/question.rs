@@ -3,7 +3,8 @@
 use crate::data::Record;
 use crate::error::EnvError;
 use crate::retrieval::Passage;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use skill_core::member::{self, kind_of};
 use std::collections::BTreeSet;
 
 /// The names of fields, the first that is there counts.
@@ -42,8 +43,11 @@ impl Question {
         if question.is_empty() {
             return Err(record.place.error("has no question; expected a text in `question`"));
         }
-        let mut answers = field(&ANSWERS).map(answers_of).unwrap_or_default();
-        answers.extend(field(&ALIASES).map(answers_of).unwrap_or_default());
+        let wrong = |what: String| record.place.error(what);
+        let mut answers = Vec::new();
+        for value in [field(&ANSWERS), field(&ALIASES)].into_iter().flatten() {
+            answers.extend(answers_of(value).map_err(wrong)?);
+        }
         let mut known = BTreeSet::new();
         answers.retain(|answer| !answer.trim().is_empty() && known.insert(answer.clone()));
         if answers.is_empty() {
@@ -55,19 +59,16 @@ impl Question {
             Some(Value::Number(id)) => id.to_string(),
             _ => record.place.numbered(number),
         };
-        let (mut support, mut passages) = (Vec::new(), contexts(record.fields.get("context")));
-        support.extend(supporting(record.fields.get("supporting_facts")));
-        for paragraph in record.fields.get("paragraphs").and_then(Value::as_array).into_iter().flatten() {
-            let text =
-                |name: &str| paragraph.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-            passages.push(Passage {
-                title: text("title"),
-                text: text("paragraph_text"),
-                ..Passage::default()
-            });
-            if paragraph.get("is_supporting").and_then(Value::as_bool) == Some(true) {
-                support.push(text("title"));
+        let mut support = supporting(record.fields.get("supporting_facts")).map_err(wrong)?;
+        let mut passages = contexts(record.fields.get("context")).map_err(wrong)?;
+        let paragraphs =
+            member::list(&record.fields, "paragraphs").map_err(|error| wrong(error.to_string()))?;
+        for paragraph in paragraphs.into_iter().flatten() {
+            let Paragraph { passage, is_supporting } = Paragraph::read(paragraph).map_err(wrong)?;
+            if is_supporting {
+                support.push(passage.title.clone());
             }
+            passages.push(passage);
         }
         if let Some(hops) = record.fields.get("question_decomposition").and_then(Value::as_array) {
             let title = |hop: &Value| {
@@ -88,51 +89,88 @@ impl Question {
     }
 }
 
+/// A passage of MuSiQue.
+struct Paragraph {
+    passage: Passage,
+    is_supporting: bool,
+}
+
+impl Paragraph {
+    fn read(value: &Value) -> Result<Self, String> {
+        let wrong = |what: String| format!("has an entry of `paragraphs` that is not read: {what}");
+        let fields = value.as_object().ok_or_else(|| wrong(format!("it is {}", kind_of(value))))?;
+        let text = |name: &str| match member::text(fields, name) {
+            Ok(Some(text)) => Ok(text.to_owned()),
+            Ok(None) => Err(wrong(format!("it has no `{name}`"))),
+            Err(error) => Err(wrong(error.to_string())),
+        };
+        let is_supporting =
+            member::flag(fields, "is_supporting").map_err(|error| wrong(error.to_string()))?;
+        let passage = Passage { title: text("title")?, text: text("paragraph_text")?, ..Passage::default() };
+        Ok(Self { passage, is_supporting: is_supporting.unwrap_or(false) })
+    }
+}
+
 /// A text, a list, a list as the text of one, or TriviaQA's object of a value and its aliases.
-fn answers_of(value: &Value) -> Vec<String> {
+fn answers_of(value: &Value) -> Result<Vec<String>, String> {
     match value {
-        Value::String(text) => match serde_json::from_str::<Vec<String>>(text) {
+        Value::String(text) => Ok(match serde_json::from_str::<Vec<String>>(text) {
             Ok(list) => list,
             Err(_) => vec![text.clone()],
-        },
-        Value::Array(list) => list.iter().flat_map(answers_of).collect(),
+        }),
+        Value::Array(list) => Ok(list.iter().map(answers_of).collect::<Result<Vec<_>, _>>()?.concat()),
         Value::Object(fields) => {
             let parts = ["value", "Value", "aliases", "Aliases"];
-            parts.iter().filter_map(|name| fields.get(*name)).flat_map(answers_of).collect()
+            let parts = parts.iter().filter_map(|name| fields.get(*name)).map(answers_of);
+            Ok(parts.collect::<Result<Vec<_>, _>>()?.concat())
         }
-        Value::Number(number) => vec![number.to_string()],
-        Value::Bool(_) | Value::Null => Vec::new(),
+        Value::Number(number) => Ok(vec![number.to_string()]),
+        Value::Null => Ok(Vec::new()),
+        Value::Bool(_) => Err(format!("has {value} as an answer; expected a text or a number")),
     }
 }
 
 /// The titles of `supporting_facts`: pairs, or lists beside each other.
-fn supporting(facts: Option<&Value>) -> Vec<String> {
-    let text = |value: &Value| value.as_str().map(str::to_owned);
+fn supporting(facts: Option<&Value>) -> Result<Vec<String>, String> {
+    let wrong = |found: &Value| {
+        format!("has `supporting_facts` that are not read: {} where a title is expected", kind_of(found))
+    };
+    let text = |value: &Value| value.as_str().map(str::to_owned).ok_or_else(|| wrong(value));
     match facts {
-        Some(Value::Array(pairs)) => pairs.iter().filter_map(|pair| text(pair.get(0)?)).collect(),
-        Some(facts) => {
-            facts.get("title").and_then(Value::as_array).into_iter().flatten().filter_map(text).collect()
-        }
-        None => Vec::new(),
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(pairs)) => pairs.iter().map(|pair| text(pair.get(0).unwrap_or(pair))).collect(),
+        Some(Value::Object(lists)) => listed(lists, "title")?.iter().map(text).collect(),
+        Some(other) => Err(wrong(other)),
     }
 }
 
-/// The passages of `context`: pairs of a title and sentences, or lists of both beside each other.
-fn contexts(context: Option<&Value>) -> Vec<Passage> {
-    let made = |title: &Value, sentences: &Value| {
-        let sentences: Vec<&str> = sentences.as_array()?.iter().filter_map(Value::as_str).collect();
-        let text = sentences.iter().map(|sentence| sentence.trim()).collect::<Vec<_>>().join(" ");
-        Some(Passage { title: title.as_str()?.to_owned(), text, ..Passage::default() })
+/// The passages of `context`: pairs of a title and sentences, or lists of both beside each other; a text is another field of
+/// this name.
+fn contexts(context: Option<&Value>) -> Result<Vec<Passage>, String> {
+    let wrong = || "has a `context` that is not read: expected titles and their sentences".to_owned();
+    let made = |title: Option<&Value>, sentences: Option<&Value>| {
+        let (title, sentences) = (title?.as_str()?, sentences?.as_array()?);
+        let sentences: Option<Vec<&str>> =
+            sentences.iter().map(|sentence| Some(sentence.as_str()?.trim())).collect();
+        Some(Passage { title: title.to_owned(), text: sentences?.join(" "), ..Passage::default() })
     };
     match context {
         Some(Value::Array(pairs)) => {
-            pairs.iter().filter_map(|pair| made(pair.get(0)?, pair.get(1)?)).collect()
+            pairs.iter().map(|pair| made(pair.get(0), pair.get(1)).ok_or_else(wrong)).collect()
         }
         Some(Value::Object(lists)) => {
-            let list = |name: &str| lists.get(name).and_then(Value::as_array).into_iter().flatten();
-            let sentences = list("sentences").chain(list("content"));
-            list("title").zip(sentences).filter_map(|(title, sentences)| made(title, sentences)).collect()
+            let titles = listed(lists, "title")?;
+            let sentences = [listed(lists, "sentences")?, listed(lists, "content")?].concat();
+            if titles.len() != sentences.len() {
+                return Err(wrong());
+            }
+            let pairs = titles.iter().zip(&sentences);
+            pairs.map(|(title, sentences)| made(Some(title), Some(sentences)).ok_or_else(wrong)).collect()
         }
-        _ => Vec::new(),
+        Some(Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_)) | None => Ok(Vec::new()),
     }
+}
+
+fn listed<'a>(lists: &'a Map<String, Value>, name: &str) -> Result<&'a [Value], String> {
+    Ok(member::list(lists, name).map_err(|error| error.to_string())?.unwrap_or_default())
 }

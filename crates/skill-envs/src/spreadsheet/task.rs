@@ -223,9 +223,11 @@ fn is_workbook(ending: &OsStr) -> bool {
 
 /// The cases in a folder, by the names that the benchmark has.
 fn find_cases(root: &Path, folder: &Path) -> Result<Vec<Case>, String> {
-    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let wrong = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let entries = fs::read_dir(folder).map_err(wrong)?.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
     let mut files: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
+        .iter()
+        .map(fs::DirEntry::path)
         .filter(|path| path.extension().is_some_and(is_workbook))
         // What Excel leaves while a file is open.
         .filter(|path| !stem(path).starts_with("~$"))

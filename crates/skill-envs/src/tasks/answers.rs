@@ -3,8 +3,8 @@
 use super::python_literal::structured;
 use crate::data::is_kept_digit_for_digit;
 use crate::score::up_to_brace;
-use crate::value_kind::kind_of;
 use serde_json::{Map, Value};
+use skill_core::member::kind_of;
 
 /// References as texts: one, or any of several; a text that is a list of texts in JSON or Python is that list, as in CSV
 /// files. Objects are read in the forms of public data sets: see [`answers_in`].

@@ -4,8 +4,8 @@ use super::answers::{text_of, texts_of};
 use super::python_literal::structured;
 use super::task::{CHOICE_FIELDS, given};
 use crate::score::Choice;
-use crate::value_kind::kind_of;
 use serde_json::{Map, Value};
+use skill_core::member::kind_of;
 
 /// The columns that a setting names between commas, where there is none with the whole name; a row may lack some of them.
 pub(super) fn columns<'a>(fields: &Map<String, Value>, names: &'a str) -> Option<Vec<&'a str>> {

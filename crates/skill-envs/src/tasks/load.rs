@@ -9,10 +9,10 @@ use crate::data::{
 };
 use crate::error::{EnvError, read_error};
 use crate::item::{Item, Split, Splits};
-use crate::value_kind::kind_of;
 use indexmap::map::Entry;
 use indexmap::{IndexMap, IndexSet};
 use serde_json::Value;
+use skill_core::member::kind_of;
 use skill_core::{ItemId, RatioSplit, SplitRatio, python_json};
 use skill_llm::text_file;
 use std::collections::BTreeSet;

@@ -14,10 +14,10 @@ use crate::data::{Missing, Record, field_names};
 use crate::error::EnvError;
 use crate::item::Item;
 use crate::score::{Rule, shuffled_choices};
-use crate::value_kind::kind_of;
 use crate::within::within;
 use serde_json::{Map, Value, json};
 use skill_core::ItemId;
+use skill_core::member::kind_of;
 use std::path::Path;
 use std::sync::Arc;
 

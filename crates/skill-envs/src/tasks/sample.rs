@@ -35,18 +35,12 @@ impl DataSample {
     /// Data that cannot be read, or holds no record.
     pub fn read(path: &Path) -> Result<Self, EnvError> {
         let (files, is_split) = files(path)?;
-        let is_alone = files.len() == 1 && files.iter().all(|file| file.is_file());
         let mut fields = Map::new();
         // How many records have a text, a number or a truth there.
         let mut n_plain = BTreeMap::<String, usize>::new();
         let mut n_records = 0_usize;
         for file in files {
-            let records = match read_records(&file) {
-                Err(error) if is_alone => return Err(error),
-                // A part may be a directory of files.
-                Err(_) => continue,
-                Ok(records) => records,
-            };
+            let records = read_records(&file)?;
             n_records += records.len();
             for (name, value) in records.into_iter().flat_map(|record| record.fields) {
                 if matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_)) {

@@ -10,7 +10,7 @@ use crate::error::{EnvError, read_error};
 use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use skill_core::python_json;
+use skill_core::{member, python_json};
 use skill_llm::text_file;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -240,7 +240,7 @@ fn records(path: &Path) -> Result<Vec<Map<String, Value>>, EnvError> {
     let text = text_file::read_up_to(path, MAX_FILE_BYTES).map_err(|source| read_error(path, source))?;
     let mut found = Vec::new();
     if let Ok(value) = python_json::read(&text) {
-        collect(value, &mut found);
+        collect(value, &mut found).map_err(|what| bad_data(path, what))?;
         return Ok(found);
     }
     for (line_idx, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -249,29 +249,37 @@ fn records(path: &Path) -> Result<Vec<Map<String, Value>>, EnvError> {
             line: line_idx + 1,
             message: format!("is not JSON: {} at column {}", fault.message, fault.column),
         })?;
-        collect(value, &mut found);
+        collect(value, &mut found).map_err(|message| EnvError::BadLine {
+            path: path.to_path_buf(),
+            line: line_idx + 1,
+            message,
+        })?;
     }
     Ok(found)
 }
 
-/// The traces within a value: spans in the envelope of OTLP, the calls of a trace of Langfuse, pages of lists.
-fn collect(value: Value, found: &mut Vec<Map<String, Value>>) {
+/// The traces within a value: spans in the envelope of OTLP, the calls of a trace of Langfuse, pages of lists. The error is
+/// a part of an envelope that cannot be opened.
+fn collect(value: Value, found: &mut Vec<Map<String, Value>>) -> Result<(), String> {
     let mut record = match value {
         Value::Object(record) => record,
-        Value::Array(values) => return values.into_iter().for_each(|value| collect(value, found)),
-        _ => return,
+        Value::Array(values) => return values.into_iter().try_for_each(|value| collect(value, found)),
+        _ => return Ok(()),
     };
     let has_list = |record: &Map<String, Value>, name: &str| {
         record.get(name).and_then(Value::as_array).is_some_and(|values| !values.is_empty())
     };
-    if let Some(Value::Array(resources)) = record.remove("resourceSpans") {
-        let scopes = resources.iter().filter_map(|resource| resource.get("scopeSpans")?.as_array()).flatten();
-        let spans = scopes.filter_map(|scope| scope.get("spans")?.as_array()).flatten();
-        found.extend(spans.filter_map(Value::as_object).filter(|span| !attributes(span).is_empty()).cloned());
+    if let Some(resources) = objects(&record, "resourceSpans")? {
+        for resource in resources {
+            for scope in objects(resource, "scopeSpans")?.into_iter().flatten() {
+                let spans = objects(scope, "spans")?.into_iter().flatten();
+                found.extend(spans.filter(|span| !attributes(span).is_empty()).cloned());
+            }
+        }
     } else if has_list(&record, "observations") {
         // The last call has the whole conversation.
         let id = record.remove("id");
-        let Some(Value::Array(observations)) = record.remove("observations") else { return };
+        let Some(Value::Array(observations)) = record.remove("observations") else { return Ok(()) };
         let is_call = |call: &&Value| call.get("type").and_then(Value::as_str) == Some("GENERATION");
         let call = observations.iter().rfind(is_call).or(observations.last()).and_then(Value::as_object);
         found.extend(call.cloned().map(|mut call| {
@@ -279,12 +287,27 @@ fn collect(value: Value, found: &mut Vec<Map<String, Value>>) {
             call
         }));
     } else if has_list(&record, "data") && !record.contains_key("messages") {
-        collect(record.remove("data").unwrap_or_default(), found);
+        collect(record.remove("data").unwrap_or_default(), found)?;
     } else if has_list(&record, "runs") {
-        collect(record.remove("runs").unwrap_or_default(), found);
+        collect(record.remove("runs").unwrap_or_default(), found)?;
     } else {
         found.push(record);
     }
+    Ok(())
+}
+
+/// The members of a list of objects; `None` if there is no such list.
+fn objects<'a>(
+    fields: &'a Map<String, Value>,
+    name: &str,
+) -> Result<Option<Vec<&'a Map<String, Value>>>, String> {
+    let listed = member::list(fields, name).map_err(|error| error.to_string())?;
+    let object = |value: &'a Value| {
+        value
+            .as_object()
+            .ok_or_else(|| format!("`{name}` holds {}; expected objects", member::kind_of(value)))
+    };
+    listed.map(|listed| listed.iter().map(object).collect()).transpose()
 }
 
 /// The attributes of a span that are of generative AI.

@@ -6,10 +6,10 @@
 use crate::episode::Observation;
 use crate::item::Item;
 use crate::record;
-use crate::value_kind::kind_of;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use skill_core::member::kind_of;
 use skill_core::{ItemId, TrajectoryMessage, Usage};
 use std::sync::Arc;
 

@@ -181,19 +181,28 @@ impl Folder {
     }
 }
 
-/// Every file below a directory; what is hidden, and links, are left out.
+/// Every file below a directory; what is hidden, and links, are left out. A file that an item could not name is an error.
 fn walk(directory: &Path, prefix: &str, depth: usize, found: &mut Vec<String>) -> Result<(), EnvError> {
     for entry in fs::read_dir(directory).map_err(|source| read_error(directory, source))? {
         let entry = entry.map_err(|source| read_error(directory, source))?;
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        if name.starts_with('.') {
-            continue;
-        }
+        let bad = |message: &str| EnvError::BadData { path: entry.path(), message: message.to_owned() };
+        let name = match entry.file_name().into_string() {
+            Ok(name) if name.starts_with('.') => continue,
+            Ok(name) => name,
+            Err(_) => {
+                return Err(bad(
+                    "has a name that is not Unicode; rename it, or name the files of each item with `files_field`",
+                ));
+            }
+        };
         let kind = entry.file_type().map_err(|source| read_error(&entry.path(), source))?;
         let name = format!("{prefix}{name}");
         if kind.is_file() {
             found.push(name);
-        } else if kind.is_dir() && depth < MAX_DEPTH {
+        } else if kind.is_dir() {
+            if depth >= MAX_DEPTH {
+                return Err(bad("is too deep: directories within each other are read down to 32"));
+            }
             walk(&entry.path(), &format!("{name}/"), depth + 1, found)?;
         }
         if found.len() > MAX_FILES {
@@ -227,7 +236,7 @@ fn names(field: &str, value: &Value, is_one: impl Fn(&str) -> bool) -> Result<Ve
         other => {
             return Err(format!(
                 "`{field}` is {}; expected names of files",
-                crate::value_kind::kind_of(other)
+                skill_core::member::kind_of(other)
             ));
         }
     };

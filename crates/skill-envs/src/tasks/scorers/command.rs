@@ -17,7 +17,7 @@
 //! needs and what the configuration names, and so no key of a model by accident.
 
 use super::{Answer, AskingScorer, References, Scored, ScorerSpec, TaskScorer, Verdict, wrong};
-use crate::error::EnvError;
+use crate::error::{EnvError, read_error};
 use crate::score::Score;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -39,8 +39,6 @@ pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
 const MAX_STDERR_BYTES: usize = 4096;
 /// How much of what is not a score a message quotes.
 const QUOTED_CHARACTERS: usize = 200;
-/// Files among the arguments that are larger are not looked into.
-const MAX_HASHED_BYTES: u64 = 16 << 20;
 /// Programs at work at the same time for each core.
 const PROGRAMS_PER_CORE: usize = 2;
 
@@ -77,6 +75,8 @@ pub struct CommandConfig {
 #[derive(Debug)]
 pub(super) struct Program {
     config: CommandConfig,
+    /// The hashes of the files among its words that lie beside the configuration.
+    files: Map<String, Value>,
     passed: Passed,
     /// As many programs at a time as the machine can serve, however many calls are in flight.
     permits: Arc<Semaphore>,
@@ -100,13 +100,17 @@ impl Program {
             return Err(wrong("`command_timeout_s` is 0; expected at least 1"));
         }
         process::check_passed(&config.pass_env).map_err(wrong)?;
+        let files = hashes(&config)?;
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
         let passed = Passed::new(&config.pass_env);
         passed.tell(&config.secrets);
         #[cfg(feature = "sandbox")]
         let sandbox = match config.sandbox {
             false => None,
-            true => Some(crate::sandboxed::open(&skill_sandbox::Choice::Auto).map_err(wrong)?),
+            true => {
+                passed_texts(&config.pass_env).map_err(|what| wrong(format!("the scorer {what}")))?;
+                Some(crate::sandboxed::open(&skill_sandbox::Choice::Auto).map_err(wrong)?)
+            }
         };
         #[cfg(not(feature = "sandbox"))]
         if config.sandbox {
@@ -116,6 +120,7 @@ impl Program {
         }
         Ok(Self {
             config,
+            files,
             passed,
             permits: Arc::new(Semaphore::new(n_cores * PROGRAMS_PER_CORE)),
             #[cfg(feature = "sandbox")]
@@ -206,12 +211,12 @@ impl Program {
             .unwrap_or(Path::new("."))
             .canonicalize()
             .map_err(|error| self.failed(item, &format!("cannot be started: {error}")))?;
-        let variable = |name: &String| Some((name.clone(), std::env::var(name).ok()?));
+        let environment = passed_texts(&self.config.pass_env).map_err(|what| self.failed(item, &what))?;
         let program = skill_sandbox::Program {
             readable: vec![directory.clone()],
             directory: Some(directory),
             stdin: Arc::from(input.as_bytes()),
-            environment: self.config.pass_env.iter().filter_map(variable).collect(),
+            environment,
             limits: Limits { wall: self.config.timeout, printed: MAX_OUTPUT_BYTES, ..Limits::default() },
             ..skill_sandbox::Program::new(&self.config.command)
         };
@@ -252,13 +257,10 @@ impl TaskScorer for Program {
 
     /// The words, and the contents of the files among them that lie beside the configuration.
     fn own_settings(&self) -> Option<Value> {
-        let words = self.config.command.iter().filter(|word| Path::new(word).is_relative());
-        let files: Map<String, Value> = words
-            .filter_map(|word| Some((word.clone(), Value::String(hash(&self.config.dir.join(word))?))))
-            .collect();
+        let (command, files) = (&self.config.command, &self.files);
         Some(match self.config.sandbox {
-            false => json!({"command": self.config.command, "files": files}),
-            true => json!({"command": self.config.command, "files": files, "sandbox": true}),
+            false => json!({"command": command, "files": files}),
+            true => json!({"command": command, "files": files, "sandbox": true}),
         })
     }
 
@@ -347,10 +349,24 @@ fn said(stderr: &str) -> String {
     }
 }
 
-fn hash(path: &Path) -> Option<String> {
-    let metadata = std::fs::metadata(path).ok().filter(|metadata| metadata.is_file())?;
-    if metadata.len() > MAX_HASHED_BYTES {
-        return None;
+/// The hashes of the files among the words of a command that lie beside the configuration.
+fn hashes(config: &CommandConfig) -> Result<Map<String, Value>, EnvError> {
+    let mut files = Map::new();
+    for word in config.command.iter().filter(|word| Path::new(word).is_relative()) {
+        let path = config.dir.join(word);
+        if let Some(hash) = process::file_hash(&path).map_err(|source| read_error(&path, source))? {
+            files.insert(word.clone(), hash.into());
+        }
     }
-    std::fs::read(path).ok().map(|bytes| skill_core::canonical::hex_sha256(&bytes))
+    Ok(files)
+}
+
+/// The variables with these names, as the sandbox takes them; the error is the end of "the scorer ...".
+#[cfg(feature = "sandbox")]
+fn passed_texts(names: &[String]) -> Result<Vec<(String, String)>, String> {
+    let text = |name: &String| match std::env::var(name) {
+        Ok(value) => Ok((name.clone(), value)),
+        Err(error) => Err(format!("is not passed {name} of `pass_env` in the sandbox: {error}")),
+    };
+    names.iter().map(text).collect()
 }

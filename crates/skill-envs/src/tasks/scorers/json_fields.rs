@@ -7,9 +7,9 @@ use super::{
 use crate::score::{Score, json_fields, parse_json_answer};
 use crate::tasks::python_literal::structured;
 use crate::tasks::task::{Asked, Task};
-use crate::value_kind::kind_of;
 use serde_json::Value;
 use skill_core::json::Repair;
+use skill_core::member::kind_of;
 use std::collections::BTreeSet;
 
 pub(super) const SPEC: ScorerSpec = ScorerSpec {

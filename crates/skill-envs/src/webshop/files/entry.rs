@@ -1,12 +1,12 @@
 //! The entries of the files, and what they mean.
 
-use crate::value_kind::kind_of;
 use crate::webshop::catalogue::{Product, option_value};
 use crate::webshop::price::Price;
 use crate::webshop::python::strip;
 use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value;
+use skill_core::member::kind_of;
 
 /// A product as `items_shuffle*.json` has it; what is not needed is not kept.
 #[derive(Debug, Deserialize)]
