@@ -319,7 +319,9 @@ impl Broker for NatsClient {
             version: info.version,
             max_payload: info.max_payload,
             max_storage: number("/limits/max_storage").and_then(|limit| u64::try_from(limit).ok()),
-            storage: number("/storage").and_then(|used| u64::try_from(used).ok()).unwrap_or_default(),
+            storage: number("/storage").and_then(|used| u64::try_from(used).ok()).ok_or_else(|| {
+                BrokerError::Other { message: "it does not say how much storage is in use".to_owned() }
+            })?,
             has_tls: self.has_tls || info.tls_required,
         })
     }

@@ -122,10 +122,9 @@ async fn mcp(body: Bytes) -> Json<Value> {
 async fn reset(State(app): State<Arc<App>>, body: Bytes) -> Answer {
     let data = fields(&body)?;
     let begun = Session::new(app).reset(&data).await?;
-    let Ok(Value::Object(mut message)) = serde_json::from_str(&begun) else {
-        return Err(refused(StatusCode::INTERNAL_SERVER_ERROR, json!("the episode cannot be shown")));
-    };
-    Ok(Json(message.remove("data").unwrap_or_default()))
+    let mut message: Map<String, Value> =
+        serde_json::from_str(&begun).expect("it was written as a JSON object");
+    Ok(Json(message.remove("data").expect("the beginning of an episode has data")))
 }
 
 /// A request has no episode, so that nothing can be done.

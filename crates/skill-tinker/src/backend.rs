@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use skill_core::random::Dice;
 use skill_train::answers::IdempotencyCache;
 use skill_train::checkpoint::{StateFile, StateStore};
@@ -40,6 +40,9 @@ const MAX_SAMPLES_IN_FLIGHT: usize = 256;
 const STATE_FILE: &str = "server_state.json";
 /// Seeds are below this: servers read them as 32-bit numbers with a sign.
 const SEEDS: f64 = (1_u64 << 31) as f64;
+
+/// The `top_k` of samples from all tokens.
+const ALL_TOKENS: i64 = -1;
 
 /// The model that a server makes for a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -500,7 +503,8 @@ fn request(field: &str, fault: &str) -> TrainError {
 fn typed(kind: &str, body: &impl Serialize) -> Result<Value> {
     let mut body = serde_json::to_value(body)
         .map_err(|error| TrainError::Request { field: kind.to_owned(), fault: error.to_string() })?;
-    body.as_object_mut().unwrap_or(&mut Map::new()).insert("type".to_owned(), json!(kind));
+    let fields = body.as_object_mut().expect("a body has fields");
+    fields.insert("type".to_owned(), json!(kind));
     Ok(body)
 }
 
@@ -535,7 +539,8 @@ fn sample_request(
     settings: &GenerationSettings,
 ) -> wire::SampleRequest {
     let stop = (!settings.stop_tokens.is_empty()).then(|| json!(settings.stop_tokens));
-    let top_k = settings.top_k.and_then(|top_k| i64::try_from(top_k).ok()).unwrap_or(-1);
+    // A larger number than the interface has is more than any vocabulary has tokens.
+    let top_k = settings.top_k.map_or(ALL_TOKENS, |top_k| i64::try_from(top_k).unwrap_or(ALL_TOKENS));
     wire::SampleRequest {
         num_samples: 1,
         prompt: ModelInput::of(prompt),

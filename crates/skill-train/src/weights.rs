@@ -107,7 +107,9 @@ impl TensorFile {
         if header_bytes > MAX_HEADER_BYTES || header_bytes + 8 > n_bytes {
             return Err(TrainError::file(path, "not a safetensors file, or cut off in its header"));
         }
-        let mut header = vec![0; usize::try_from(header_bytes).unwrap_or(0)];
+        let n_header =
+            usize::try_from(header_bytes).expect("a header of at most 100 MB fits into the memory");
+        let mut header = vec![0; n_header];
         source.read_at(8, &mut header).map_err(|source| TrainError::io(path, source))?;
         let (entries, metadata) = read_header(path, &header)?;
         let data_start = header_bytes + 8;

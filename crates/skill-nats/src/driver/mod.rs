@@ -362,17 +362,16 @@ impl Shared {
             setup: self.config.setup.clone(),
             queue: self.state.lock().queue.as_ref().map(|queue| queue.name.clone()),
         };
-        if let Ok(payload) = serde_json::to_vec(&announcement) {
-            let subject = Names::announcements(&self.config.name);
-            if let Err(error) = self.broker.publish(&subject, payload.into()).await {
-                tracing::debug!(%error, "the run could not be announced");
-            }
+        let payload = serde_json::to_vec(&announcement).expect("the keys of its maps are texts");
+        let subject = Names::announcements(&self.config.name);
+        if let Err(error) = self.broker.publish(&subject, payload.into()).await {
+            tracing::debug!(%error, "the run could not be announced");
         }
     }
 
     async fn say(&self, worker: &str, says: DriverSays) {
         let message = FromDriver { protocol: PROTOCOL, session: self.config.session.clone(), body: says };
-        let Ok(payload) = serde_json::to_vec(&message) else { return };
+        let payload = serde_json::to_vec(&message).expect("the keys of its maps are texts");
         let number = self.n_messages.fetch_add(1, Ordering::Relaxed);
         let id = format!("{}-{number}", self.config.session);
         let subject = self.names.worker(worker);

@@ -100,7 +100,14 @@ impl Bench {
         let spec = match answer {
             Answer::Take(spec) => *spec,
             Answer::Held => return Ended::Held,
-            _ => return Ended::Dropped,
+            Answer::NoJob
+            | Answer::Content(_)
+            | Answer::Shown { .. }
+            | Answer::NotShown(_)
+            | Answer::Reply(_)
+            | Answer::Recorded
+            | Answer::Failed(_)
+            | Answer::Committed => return Ended::Dropped,
         };
         self.link.name_job(job, &spec.item);
         (self.events)(WorkerEvent::JobStarted { item: spec.item.clone() });

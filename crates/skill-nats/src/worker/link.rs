@@ -157,7 +157,7 @@ impl RunLink {
 
     pub(super) async fn say(&self, body: WorkerSays) {
         let message = FromWorker { protocol: PROTOCOL, worker: self.worker.clone(), body };
-        let Ok(payload) = serde_json::to_vec(&message) else { return };
+        let payload = serde_json::to_vec(&message).expect("the keys of its maps are texts");
         let number = self.n_messages.fetch_add(1, Ordering::Relaxed);
         let subject = self.names.driver();
         let id = format!("{}-{number}", self.worker);

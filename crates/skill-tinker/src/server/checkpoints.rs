@@ -2,12 +2,16 @@
 //!
 //! `states/` holds the weights by hash, `names/MODEL/KIND/NAME.json` says which state has a name. A name is given once.
 
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use skill_llm::regular_file;
 use skill_train::TrainError;
 use skill_train::checkpoint::StateStore;
 
+/// The ending of the file of a name.
+const ENDING: &str = "json";
 /// The most characters of a name.
 const MAX_NAME: usize = 128;
 
@@ -83,25 +87,42 @@ impl Checkpoints {
 
     fn file(&self, address: &Address, kind: Kind) -> PathBuf {
         let names = self.directory.join("names").join(&address.model_id).join(kind.folder());
-        names.join(format!("{}.json", address.name))
+        names.join(format!("{}.{ENDING}", address.name))
     }
 
     pub(super) fn exists(&self, address: &Address, kind: Kind) -> bool {
         self.file(address, kind).exists()
     }
 
-    pub(super) fn find(&self, address: &Address, kind: Kind) -> Option<Saved> {
-        serde_json::from_slice(&std::fs::read(self.file(address, kind)).ok()?).ok()
+    /// What a name is of; `None` if nothing was saved by it.
+    pub(super) fn find(&self, address: &Address, kind: Kind) -> Result<Option<Saved>, TrainError> {
+        read(self.file(address, kind))
     }
 
     /// One of the saved weights of a model.
-    pub(super) fn any_of(&self, model_id: &str) -> Option<Saved> {
-        let names = self.directory.join("names").join(Some(model_id).filter(|id| is_name(id))?);
-        [Kind::Training, Kind::Sampler].into_iter().find_map(|kind| {
-            let files = std::fs::read_dir(names.join(kind.folder())).ok()?;
-            let mut saved = files.filter_map(|file| std::fs::read(file.ok()?.path()).ok());
-            saved.find_map(|bytes| serde_json::from_slice(&bytes).ok())
-        })
+    pub(super) fn any_of(&self, model_id: &str) -> Result<Option<Saved>, TrainError> {
+        if !is_name(model_id) {
+            return Ok(None);
+        }
+        let names = self.directory.join("names").join(model_id);
+        for kind in [Kind::Training, Kind::Sampler] {
+            let folder = names.join(kind.folder());
+            let failed = |source| TrainError::Io { path: folder.clone(), source };
+            let files = match std::fs::read_dir(&folder) {
+                Ok(files) => files,
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(failed(error)),
+            };
+            for file in files {
+                let path = file.map_err(failed)?.path();
+                // A process that was killed leaves half of a file beside it.
+                let is_name = path.extension().is_some_and(|ending| ending == ENDING);
+                if let Some(saved) = if is_name { read(path)? } else { None } {
+                    return Ok(Some(saved));
+                }
+            }
+        }
+        Ok(None)
     }
 
     pub(super) fn note(&self, address: &Address, kind: Kind, saved: &Saved) -> Result<(), TrainError> {
@@ -116,6 +137,14 @@ impl Checkpoints {
     }
 }
 
+/// The record in a file; `None` if there is none.
+fn read(path: PathBuf) -> Result<Option<Saved>, TrainError> {
+    let failed = |source| TrainError::Io { path: path.clone(), source };
+    let Some(bytes) = regular_file::read_if_there(&path).map_err(failed)? else { return Ok(None) };
+    let parsed = serde_json::from_slice(&bytes);
+    parsed.map(Some).map_err(|error| failed(io::Error::new(ErrorKind::InvalidData, error)))
+}
+
 /// True for a name that can be one of a file: letters, digits, `-`, `_` and `.`, which does not come first.
 pub(super) fn is_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
@@ -125,6 +154,33 @@ pub(super) fn is_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_record_that_cannot_be_read_is_not_a_name_that_is_free() {
+        let directory = tempfile::tempdir().unwrap();
+        let checkpoints = Checkpoints::open(directory.path().to_owned()).unwrap();
+        let address = Address { model_id: "m1".to_owned(), name: "w1".to_owned() };
+        let path = checkpoints.file(&address, Kind::Training);
+        let found = || {
+            let found = [checkpoints.find(&address, Kind::Training), checkpoints.any_of("m1")];
+            found.map(|found| match found {
+                Ok(saved) => Ok(saved.map(|saved| saved.rank)),
+                Err(TrainError::Io { path, .. }) => Err(path),
+                Err(other) => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(found(), [Ok(None), Ok(None)]);
+        assert!(checkpoints.any_of("../m1").unwrap().is_none());
+        let saved = Saved { hash: "h".to_owned(), base_model: "b".to_owned(), rank: 3, targets: Vec::new() };
+        checkpoints.note(&address, Kind::Training, &saved).unwrap();
+        std::fs::write(path.with_extension("new"), "{").unwrap();
+        assert_eq!(found(), [Ok(Some(3)), Ok(Some(3))]);
+        std::fs::write(&path, "{").unwrap();
+        assert_eq!(found(), [Err(path.clone()), Err(path.clone())]);
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert_eq!(found(), [Err(path.clone()), Err(path.clone())]);
+    }
 
     #[test]
     fn addresses_name_a_model_and_weights_and_no_other_file() {

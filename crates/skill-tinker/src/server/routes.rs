@@ -276,8 +276,15 @@ impl Shared {
     /// The model of saved weights, or one that is trained now.
     fn training_run(&self, model_id: &str) -> Answered {
         let trained = self.model(model_id).map(|trained| (trained.base_model, trained.rank));
-        let saved = || self.checkpoints.any_of(model_id).map(|saved| (saved.base_model, saved.rank));
-        let (base_model, rank) = trained.or_else(saved).ok_or_else(not_found)?;
+        let (base_model, rank) = match trained {
+            Some(trained) => trained,
+            None => {
+                let saved = self.checkpoints.any_of(model_id).map_err(|error| {
+                    Refusal::new(500, format!("failed to {}", skill_llm::error::with_causes(&error)))
+                })?;
+                saved.map(|saved| (saved.base_model, saved.rank)).ok_or_else(not_found)?
+            }
+        };
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let seconds = i64::try_from(now.as_secs()).unwrap_or_default();
         let now = jiff::Timestamp::from_second(seconds).unwrap_or_default();

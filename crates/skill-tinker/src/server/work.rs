@@ -227,6 +227,7 @@ impl Worker {
             Weights::Snapshot(session) => return Err(gone(session)),
             Weights::Saved(address) => {
                 let saved = self.shared.checkpoints.find(address, Kind::Sampler);
+                let saved = saved.map_err(|error| failure(&error))?;
                 let saved = saved.ok_or_else(|| (404, "Checkpoint not found".to_owned()))?;
                 let targets: Vec<&str> = saved.targets.iter().map(String::as_str).collect();
                 let backend = self.adapted(&saved.base_model, saved.rank, &targets, 0)?;
@@ -328,7 +329,7 @@ impl Worker {
                 value(&json!({"path": null, "sampling_session_id": sampling_session, "type": kind}))
             }
             Job::Load { model_id, address } => {
-                let saved = self.shared.checkpoints.find(&address, Kind::Training);
+                let saved = self.shared.checkpoints.find(&address, Kind::Training).map_err(failed)?;
                 let saved = saved.ok_or_else(|| (404, "Checkpoint not found".to_owned()))?;
                 let trained = model(&model_id)?;
                 let is_same = trained.base_model == saved.base_model && trained.rank == saved.rank;

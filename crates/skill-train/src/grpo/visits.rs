@@ -47,7 +47,7 @@ impl AdvantageSettings {
             states.entry((visit.group, visit.state)).or_insert(number);
         }
         let rollout = |(trajectory, visit): (u64, &Visit<'_>)| Rollout {
-            group: states.get(&(visit.group, visit.state)).copied().unwrap_or_default(),
+            group: *states.get(&(visit.group, visit.state)).expect("every visit has put in its state"),
             arm: visit.arm,
             trajectory,
             reward: visit.value,
