@@ -3,7 +3,7 @@
 use crate::args::Price;
 use crate::args::skill::{AgentArgs, EvalSkillArgs};
 use crate::coding_agent::{check_needs, is_installed, kind_of, located};
-use crate::data_start::judge_settings;
+use crate::data_start::of_role;
 use crate::error::CommandError;
 use crate::output::say;
 use skill_agents::Agent;
@@ -65,23 +65,6 @@ pub(crate) struct Asked<'a> {
     pub(crate) budget: Option<f64>,
 }
 
-impl<'a> Asked<'a> {
-    fn of_eval(args: &'a EvalSkillArgs, agent: &'a Agent, cases: &'a Path, set: &CaseSet) -> Self {
-        Self {
-            common: &args.common,
-            agent,
-            cases,
-            is_graded: needs_grader(set),
-            judge: args.judge.as_deref(),
-            optimizer: None,
-            timeout: args.timeout,
-            waits: args.wait,
-            calls: args.calls,
-            budget: args.budget,
-        }
-    }
-}
-
 /// Whether a model has to grade any check of these cases.
 pub(crate) fn needs_grader(set: &CaseSet) -> bool {
     set.cases.iter().any(|case| case.checks.iter().any(Check::needs_grader))
@@ -139,16 +122,27 @@ pub(crate) fn check_budget(
     ))
 }
 
-/// The configuration of a measurement with one agent.
+/// The configuration of a measurement with one agent; without a set, that of the agent which writes the cases.
 pub(crate) fn loaded(
     args: &EvalSkillArgs,
     agent: &Agent,
     cases: &Path,
-    set: &CaseSet,
+    set: Option<&CaseSet>,
 ) -> crate::Result<LoadedConfig> {
-    let mut settings = settings(&Asked::of_eval(args, agent, cases, set))?;
+    let mut settings = settings(&Asked {
+        common: &args.common,
+        agent,
+        cases,
+        is_graded: set.is_some_and(needs_grader),
+        judge: args.judge.as_deref(),
+        optimizer: None,
+        timeout: args.timeout,
+        waits: args.wait,
+        calls: args.calls,
+        budget: args.budget,
+    })?;
     settings.push("env.measure_only=true".to_owned());
-    Ok(Config::parse("", "the options", &settings).map_err(skillrl::Error::Config)?)
+    Ok(Config::parse("", "the options", &settings)?)
 }
 
 /// The settings of a run on cases with one agent.
@@ -193,7 +187,7 @@ pub(crate) fn settings(asked: &Asked<'_>) -> crate::Result<Vec<String>> {
         }
     }
     if let (true, Some(judge)) = (asked.is_graded, asked.judge) {
-        settings.extend(judge_settings(judge)?);
+        settings.extend(of_role("judge", judge, (None, None))?);
     }
     settings.push(format!("run.workers={}", common.concurrency.clamp(1, 32)));
     settings.push(format!("retry.call_timeout_s={}", asked.timeout + CALL_SECONDS));

@@ -4,16 +4,15 @@ use crate::args::{DiffArgs, ShowArgs};
 use crate::banks::{blame, diff};
 use crate::error::CommandError;
 use crate::run_text::summary::used_words;
-use crate::run_text::trajectory::trajectory_text;
+use crate::run_text::trajectory::{all_items, print_item};
 use crate::table::{Column, harmless, table, terminal_width};
-use serde_json::json;
 use skillrl::bank::Bank;
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::bank_dir::read_bank;
 use skillrl::pipeline::records::bank::{BANK_DIR, RoundRecord};
 use skillrl::reports::lines::bank::{round_line, trial_line};
 use skillrl::reports::words::split_name;
-use skillrl::reports::{BankItem, BankReport, ReportOptions, bank_records};
+use skillrl::reports::{BankItem, BankReport, bank_records};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -70,31 +69,12 @@ fn round_text(record: &RoundRecord) -> String {
 
 /// `skillrl show RUN --item ID`: an item over all rounds that were validated, what it was shown, and what the agent did on it.
 pub(crate) fn show_item(args: &ShowArgs, id: &str) -> crate::Result {
-    // An item is looked for among all that the run has measured.
-    let options = ReportOptions {
-        max_items: usize::MAX,
-        max_trajectories: usize::MAX,
-        max_trajectory_characters: usize::MAX,
-        ..ReportOptions::default()
-    };
-    let report = skillrl::report::bank_with(&args.run, &options)?;
-    let Some(row) = report.items.rows.iter().find(|row| row.id.as_str() == id) else {
-        let message = format!("{} has nothing to show of an item `{id}`", args.run.display());
-        let hint =
-            "an item is shown if it is of the validation split, or of the test split once that is measured";
-        return Err(CommandError::new(message).with_hint(hint).into());
-    };
-    let trajectory = report.trajectories.shown.iter().find(|trajectory| trajectory.id == id);
-    if args.json {
-        let shown = json!({ "columns": report.items.columns, "row": row, "trajectory": trajectory });
-        return crate::output::print_pretty_json(&shown);
-    }
-    let mut text = item_text(&report, row);
-    if let Some(trajectory) = trajectory {
-        let with = format!("{} split with the bank", split_name(report.trajectories.split));
-        text.push_str(&trajectory_text(trajectory, &with));
-    }
-    crate::output::print(&text)
+    let report = skillrl::report::bank_with(&args.run, &all_items())?;
+    let row = report.items.rows.iter().find(|row| row.id.as_str() == id);
+    let row = row.map(|row| (row, item_text(&report, row)));
+    let shown_if =
+        "an item is shown if it is of the validation split, or of the test split once that is measured";
+    print_item((args, id), (&report.items.columns, row), &report.trajectories, ("the bank", shown_if))
 }
 
 fn item_text(report: &BankReport, row: &BankItem) -> String {

@@ -3,16 +3,18 @@
 
 use crate::args::Start;
 use crate::error::{CommandError, OfFile as _};
+use crate::estimates::passes_cost;
 use crate::exit_code;
 use crate::output::say;
 use crate::runtime::{Interrupts, block_on_unwarned};
 use crate::table::{grouped, harmless};
 use skillrl::config::{Config, FILE_NAME, LoadedConfig, ModelConfig, ModelRole};
-use skillrl::core::Role;
 use skillrl::core::usage::dollars;
-use skillrl::envs::Split;
+use skillrl::core::{Role, SkillDoc};
+use skillrl::envs::{Env, Split};
 use skillrl::estimate::StageEstimate;
 use skillrl::llm::ChatRequest;
+use skillrl::trainer;
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::Path;
@@ -70,6 +72,31 @@ pub(crate) fn agree(sending: &Sending<'_>) -> crate::Result {
     }
 }
 
+/// Has a person agree to `n_samples` passes over a split, if data goes to a new address.
+///
+/// # Errors
+///
+/// As [`agree`].
+pub(crate) fn agree_to_passes(
+    start: &Start,
+    loaded: &LoadedConfig,
+    (env, skill): (&dyn Env, &SkillDoc),
+    (split, n_samples): (Split, u64),
+) -> crate::Result {
+    let total = is_new_address(start, loaded).then(|| {
+        let settings = trainer::settings(&loaded.config)?;
+        passes_cost(loaded, env, skill, &settings, (split, n_samples))
+    });
+    let total = total.transpose()?;
+    agree(&Sending {
+        loaded,
+        is_new: total.is_some(),
+        total: total.as_ref().map(|total| total_words(total, split)).unwrap_or_default(),
+        most: total.and_then(|total| total.cost).map(|[_, most]| most),
+        agrees: start.agrees,
+    })
+}
+
 /// Asks before a command that names its calls itself sends data to an address that no configuration here names, as one that
 /// `--set` names.
 ///
@@ -102,7 +129,7 @@ pub(crate) fn is_new_address(start: &Start, loaded: &LoadedConfig) -> bool {
 }
 
 /// The calls and the cost of a pass over a split.
-pub(crate) fn total_words(total: &StageEstimate, split: Split) -> String {
+fn total_words(total: &StageEstimate, split: Split) -> String {
     let calls = grouped(total.calls.high);
     match total.cost {
         Some([low, high]) => {

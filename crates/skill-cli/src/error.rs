@@ -70,19 +70,31 @@ impl CliError {
         }
     }
 
-    /// The message with its causes and a hint; `None` where there is nothing to add.
-    pub(crate) fn text(&self) -> Option<String> {
-        let hint = match self {
-            Self::Reported { .. } => return None,
-            // The reader closed the pipe, as `head` does: that is not a failure.
-            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return None,
+    /// What a person can do about it, if the message does not say it already.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Reported { .. } => None,
             Self::Run(error) => Some(error.hint()),
             Self::Command(error) => error.hint.clone(),
             Self::Unread { source, .. } | Self::Refused { source, .. } | Self::Output(source) => {
                 Some(hint_of_system(source).to_owned())
             }
-        };
-        let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+        }
+    }
+
+    /// The message with its causes and a hint; `None` where there is nothing to add.
+    pub(crate) fn text(&self) -> Option<String> {
+        match self {
+            Self::Reported { .. } => return None,
+            // The reader closed the pipe, as `head` does: that is not a failure.
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return None,
+            Self::Run(_)
+            | Self::Command(_)
+            | Self::Unread { .. }
+            | Self::Refused { .. }
+            | Self::Output(_) => {}
+        }
+        let hint = self.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
         Some(format!("error: {}{hint}", with_causes(self)))
     }
 }
@@ -111,7 +123,7 @@ impl From<FolderError> for CliError {
 /// A bank that cannot be used, without a path.
 impl From<BankError> for CliError {
     fn from(error: BankError) -> Self {
-        CommandError::of_data(with_causes(&error)).into()
+        CommandError::of(&error).with_code(exit_code::DATA).into()
     }
 }
 
@@ -119,21 +131,21 @@ impl From<BankError> for CliError {
 #[cfg(feature = "weights")]
 impl From<skillrl::train::export::ExportError> for CliError {
     fn from(error: skillrl::train::export::ExportError) -> Self {
-        CommandError::of_data(with_causes(&error)).into()
+        CommandError::of(&error).with_code(exit_code::DATA).into()
     }
 }
 
 /// The home directory of an agent, which the command line names.
 impl From<HomeError> for CliError {
     fn from(error: HomeError) -> Self {
-        CommandError::new(with_causes(&error)).into()
+        CommandError::of(&error).into()
     }
 }
 
 /// The table of agents is part of the program.
 impl From<TableError> for CliError {
     fn from(error: TableError) -> Self {
-        CommandError::new(with_causes(&error)).with_code(exit_code::OTHER).into()
+        CommandError::of(&error).with_code(exit_code::OTHER).into()
     }
 }
 
@@ -188,6 +200,11 @@ impl CommandError {
     /// A mistake of usage, until another code is named.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: exit_code::USAGE, hint: None }
+    }
+
+    /// The same with the message of an error and of all that caused it.
+    pub(crate) fn of(error: &dyn std::error::Error) -> Self {
+        Self::new(with_causes(error))
     }
 
     /// The same of data that cannot be used as they are.

@@ -37,6 +37,8 @@ mod newest;
 mod otel;
 mod outcomes;
 mod output;
+#[cfg(feature = "weights")]
+mod phase;
 mod progress;
 mod progress_bar;
 mod run_report;

@@ -51,14 +51,6 @@ pub(crate) fn warn_of_missing_hashes(dir: &Path) {
     }
 }
 
-/// Refuses a split without items.
-pub(crate) fn check_not_empty(env: &dyn Env, split: Split) -> Result<(), skillrl::Error> {
-    if env.items(split).is_empty() {
-        return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split }.into());
-    }
-    Ok(())
-}
-
 /// The split that is asked for.
 pub(crate) fn split_of(args: &EvalArgs) -> Result<Split, skillrl::Error> {
     args.split.as_deref().map_or(Ok(USUAL_SPLIT), world::split)
@@ -119,14 +111,12 @@ pub(crate) fn activation_words(activations: Activations) -> String {
 }
 
 /// Why a measurement ended early; where nothing of it is kept, that is said.
-pub(crate) fn unkept(error: PipelineError, is_kept: bool) -> PipelineError {
-    if is_kept {
-        return error;
+pub(crate) fn unkept(error: skillrl::Error, is_kept: bool) -> skillrl::Error {
+    let skillrl::Error::Pipeline(of_run) = &error else { return error };
+    if !is_kept && of_run.is_stop() {
+        return PipelineError::StoppedUnkept.into();
     }
-    if error.is_stop() {
-        return PipelineError::StoppedUnkept;
-    }
-    if !matches!(error, PipelineError::StoppedUnkept) {
+    if !is_kept && !matches!(of_run, PipelineError::StoppedUnkept) {
         say("note: this measurement was not saved; with `--out DIR` the same command resumes it");
     }
     error

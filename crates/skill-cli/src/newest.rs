@@ -3,18 +3,19 @@
 
 use crate::args::journal::{JournalCommand, JournalStatsArgs, RunArg};
 use crate::args::{Command, DiffArgs, NEWEST, StatusArgs, as_word};
-use crate::error::CommandError;
+use crate::error::{CommandError, OfFile as _};
 use crate::kinds::{self, Takes};
 use crate::outcomes::outcomes_in;
 use crate::table::counted;
-use skillrl::config::{Config, FILE_NAME};
+use skillrl::config::{Config, ConfigError, FILE_NAME};
 use skillrl::core::package::MAIN_FILE;
 use skillrl::identify::{PathError, PathKind, identify};
+use skillrl::llm::error::with_causes;
 use skillrl::llm::regular_file;
 use skillrl::pipeline::bank_dir::is_bank;
 use skillrl::pipeline::run_dir::{RunStatus, is_run, run_status};
 use skillrl::reports::runs_in;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -33,10 +34,6 @@ const TIMED: [&str; 2] = ["events.jsonl", "config.json"];
 /// No run in `./runs`, none of `./skillrl.toml`, and this directory is none. A path that is something else than a run,
 /// for a command that takes nothing else.
 pub(crate) fn fill(command: &mut Command) -> crate::Result {
-    if let Some(other) = instead(command)? {
-        *command = other;
-        return Ok(());
-    }
     match command {
         Command::Report(args) => {
             run_at(&mut args.run)?;
@@ -46,8 +43,21 @@ pub(crate) fn fill(command: &mut Command) -> crate::Result {
         Command::Check(args) if skillrl::bundle::is_bundle(&args.run) => Ok(()),
         Command::Check(args) => run_at(&mut args.run),
         Command::Show(args) => {
-            let is_of_parts = args.step.is_some() || args.item.is_some();
-            if is_of_parts { for_kinds(&args.run, Takes::DocumentsAndBanks) } else { Ok(()) }
+            named(&mut args.run)?;
+            if args.step.is_some() || args.item.is_some() {
+                return for_kinds(&args.run, Takes::DocumentsAndBanks);
+            }
+            let is_other = run_status(&args.run) == RunStatus::Absent && outcomes_in(&args.run)?.is_empty();
+            if let Some(other) = is_other.then(|| instead_of_show(&args.run, args.json)).flatten() {
+                *command = other;
+            }
+            Ok(())
+        }
+        Command::Inspect(args) => {
+            if let Some(other) = instead_of_show(&args.path, args.json) {
+                *command = other;
+            }
+            Ok(())
         }
         Command::Watch(args) => run_at(&mut args.run),
         Command::Stop(args) => run_at(&mut args.run),
@@ -75,7 +85,9 @@ pub(crate) fn fill(command: &mut Command) -> crate::Result {
         // Of more than two, a row says what is wrong with one.
         Command::Compare(args) if args.runs.len() > 2 => Ok(()),
         Command::Compare(args) => {
-            let is_one = |path: &&mut PathBuf| path.as_path() == Path::new(NEWEST) || runs_in(path).len() < 2;
+            let is_one = |path: &&mut PathBuf| {
+                path.as_path() == Path::new(NEWEST) || runs_in(path).is_ok_and(|found| found.len() < 2)
+            };
             args.runs.iter_mut().filter(is_one).try_for_each(run_at)
         }
         // These read a configuration and the skill of its run; without a configuration they use the newest run.
@@ -101,7 +113,30 @@ pub(crate) fn fill(command: &mut Command) -> crate::Result {
             }
             run_at(&mut args.run)
         }
-        _ => Ok(()),
+        // These name no run, or what may be something else.
+        Command::Train(_)
+        | Command::Sft(_)
+        | Command::Rl(_)
+        | Command::TrainServer(_)
+        | Command::Collect(_)
+        | Command::Distill(_)
+        | Command::Doctor(_)
+        | Command::Estimate(_)
+        | Command::Init(_)
+        | Command::Demo(_)
+        | Command::Config(_)
+        | Command::Serve(_)
+        | Command::Mcp(_)
+        | Command::Worker(_)
+        | Command::Status(_)
+        | Command::Env(_)
+        | Command::Import(_)
+        | Command::Skill(_)
+        | Command::Bank(_)
+        | Command::Help(_)
+        | Command::Completions { .. }
+        | Command::Man { .. }
+        | Command::Reference { .. } => Ok(()),
     }
 }
 
@@ -119,21 +154,7 @@ fn run_of_diff(args: &mut DiffArgs) -> crate::Result {
     for_kinds(&args.run, Takes::DocumentsAndBanks)
 }
 
-/// The command in the place of `show` or `inspect`, for a path that another one shows.
-fn instead(command: &mut Command) -> crate::Result<Option<Command>> {
-    match command {
-        Command::Show(args) => {
-            named(&mut args.run)?;
-            let is_of_parts = args.step.is_some() || args.item.is_some();
-            let is_other = run_status(&args.run) == RunStatus::Absent && outcomes_in(&args.run).is_empty();
-            Ok((is_other && !is_of_parts).then(|| instead_of_show(&args.run, args.json)).flatten())
-        }
-        Command::Inspect(args) => Ok(instead_of_show(&args.path, args.json)),
-        _ => Ok(None),
-    }
-}
-
-/// The command that shows a journal, or a directory of runs.
+/// The command in the place of `show` or `inspect`, for a journal or a directory of runs.
 fn instead_of_show(path: &Path, json: bool) -> Option<Command> {
     if is_database(path) {
         let run = RunArg { run: path.to_owned() };
@@ -158,22 +179,56 @@ fn for_kinds(run: &Path, takes: Takes) -> crate::Result {
 ///
 /// # Errors
 ///
-/// There is none.
+/// There is none, or `./runs` cannot be read.
 pub(crate) fn newest() -> crate::Result<PathBuf> {
-    let entries = std::fs::read_dir(RUNS).into_iter().flatten().flatten().map(|entry| entry.path());
-    let configured = Config::load(Path::new(FILE_NAME), &[]).ok().map(|loaded| loaded.run_dir());
-    let here = PathBuf::from(".");
-    let found = entries.chain(configured).chain([here]).filter(|path| is_run(path));
-    let mut found: Vec<PathBuf> = found.collect();
+    let (configured, mistake) = match configured() {
+        Ok(configured) => (configured, None),
+        Err(error) => (None, Some(error)),
+    };
+    match (newest_of(configured)?, mistake) {
+        (Some(run), None) => Ok(run),
+        (Some(run), Some(error)) => {
+            // The run of the configuration may be newer than those in `./runs`.
+            let error = with_causes(&error);
+            crate::output::say(&format!("warning: the run of ./{FILE_NAME} is not known: {error}"));
+            Ok(run)
+        }
+        (None, Some(error)) => Err(error.into()),
+        (None, None) => {
+            let message = format!("found no run in ./{RUNS}, and no ./{FILE_NAME} that names one");
+            let hint = "name the directory of a run; `skillrl train` makes one";
+            Err(CommandError::new(message).with_hint(hint).into())
+        }
+    }
+}
+
+/// The run directory of the configuration here; `None` if there is no configuration.
+fn configured() -> Result<Option<PathBuf>, ConfigError> {
+    match Path::new(FILE_NAME).exists() {
+        true => Ok(Some(Config::load(Path::new(FILE_NAME), &[])?.run_dir())),
+        false => Ok(None),
+    }
+}
+
+/// The newest among the runs here and that of a configuration; `None` if none of them exists.
+fn newest_of(configured: Option<PathBuf>) -> crate::Result<Option<PathBuf>> {
+    let mut found = Vec::new();
+    match std::fs::read_dir(RUNS) {
+        Ok(entries) => {
+            for entry in entries {
+                found.push(entry.reading(RUNS)?.path());
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error).reading(RUNS),
+    }
+    found.extend(configured);
+    found.push(PathBuf::from("."));
+    found.retain(|path| is_run(path));
     found.sort_by_key(|path| std::cmp::Reverse((worked_on(path), path.clone())));
     // A replay is a copy of another run, which is meant.
     let is_replay = |path: &Path| skillrl::report::overview(path).is_ok_and(|run| run.is_replay);
-    let newest = found.iter().find(|path| !is_replay(path)).or(found.first()).cloned();
-    newest.ok_or_else(|| {
-        CommandError::new(format!("found no run in ./{RUNS}, and no ./{FILE_NAME} that names one"))
-            .with_hint("name the directory of a run; `skillrl train` makes one")
-            .into()
-    })
+    Ok(found.iter().find(|path| !is_replay(path)).or(found.first()).cloned())
 }
 
 /// As [`named`], for a command that takes runs alone: of a configuration, its run is taken.
@@ -186,8 +241,8 @@ fn run_at(run: &mut PathBuf) -> crate::Result {
         // Such a directory may be a run that is damaged, or that begins: the reader of runs knows.
         PathKind::Config | PathKind::Data if run.is_dir() => return Ok(()),
         PathKind::Config => {
-            let of_config = Config::load(run, &[]).ok().map(|loaded| loaded.run_dir());
-            if let Some(found) = of_config.filter(|found| is_run(found)) {
+            let found = Config::load(run, &[])?.run_dir();
+            if is_run(&found) {
                 *run = found;
                 crate::output::say(&format!("run: {}", run.display()));
                 return Ok(());
@@ -207,7 +262,8 @@ fn run_at(run: &mut PathBuf) -> crate::Result {
 /// The newest run in the place of a configuration that is neither named nor there; without a run the command says that the
 /// configuration is missing.
 fn run_without_config(place: Option<&mut Option<PathBuf>>) -> crate::Result {
-    if let (Some(place), false, Ok(run)) = (place, Path::new(FILE_NAME).exists(), newest()) {
+    let Some(place) = place.filter(|_| !Path::new(FILE_NAME).exists()) else { return Ok(()) };
+    if let Some(run) = newest_of(None)? {
         crate::output::say(&format!("run: {}", run.display()));
         *place = Some(run);
     }

@@ -196,7 +196,7 @@ impl State {
         if self.is_stdout_closed {
             return;
         }
-        let Ok(line) = serde_json::to_string(event) else { return };
+        let line = serde_json::to_string(event).expect("the keys of its maps are texts");
         let mut stdout = std::io::stdout().lock();
         // A reader that went away ends the output, not the run.
         self.is_stdout_closed = writeln!(stdout, "{line}").and_then(|()| stdout.flush()).is_err();

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 /// The usual directory of runs.
 const RUNS: &str = "runs";
 
+/// The token of most servers in messages, and its option.
+pub(crate) const TOKEN: [&str; 2] = ["token", "--token-env"];
+
 pub(crate) fn directory(asked: Option<&Path>) -> PathBuf {
     match asked {
         Some(dir) => dir.to_owned(),
@@ -16,12 +19,17 @@ pub(crate) fn directory(asked: Option<&Path>) -> PathBuf {
     }
 }
 
-/// The token of the environment, or a random one where other machines can ask.
-pub(crate) fn token(listen: SocketAddr, token_env: Option<&str>) -> crate::Result<Option<Token>> {
-    if let Some(name) = token_env {
+/// The token of the environment, or a random one where other machines can ask; `what` is its name in messages, and
+/// `option` names the variable.
+pub(crate) fn token(
+    listen: SocketAddr,
+    variable: Option<&str>,
+    [what, option]: [&str; 2],
+) -> crate::Result<Option<Token>> {
+    if let Some(name) = variable {
         let text = std::env::var(name).map_err(|_| {
-            CommandError::new(format!("the environment variable {name} holds no token"))
-                .with_hint(format!("set {name} to the token, or leave `--token-env` out"))
+            CommandError::new(format!("the environment variable {name} holds no {what}"))
+                .with_hint(format!("set {name} to the {what}, or leave `{option}` out"))
         })?;
         let unusable = |error: AccessError| {
             let message = format!("cannot use the environment variable {name}: {error}");
@@ -32,9 +40,6 @@ pub(crate) fn token(listen: SocketAddr, token_env: Option<&str>) -> crate::Resul
     if listen.ip().is_loopback() {
         return Ok(None);
     }
-    Ok(Some(Token::random().map_err(of_access)?))
-}
-
-fn of_access(error: AccessError) -> CommandError {
-    CommandError::new(error.to_string()).with_hint(error.hint())
+    let random = Token::random();
+    Ok(Some(random.map_err(|error| CommandError::of(&error).with_hint(error.hint()))?))
 }

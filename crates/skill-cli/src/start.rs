@@ -1,7 +1,5 @@
 //! Configurations of commands that can do without a file: what is assumed is said before anything is done.
 
-#[cfg(feature = "weights")]
-use crate::args::SKILL_BANK;
 use crate::args::{Start, as_word};
 use crate::error::CommandError;
 use crate::table::grouped;
@@ -22,54 +20,11 @@ const NO_FILE: &str = "without a configuration file";
 /// The copy of its configuration in a run.
 const COPY_NAME: &str = "config.toml";
 
-/// Where the phases of training a policy leave their results, if nothing names another place.
-#[cfg(feature = "weights")]
-const DATA_DIR: &str = "data";
-
 /// A configuration, and how the command came to it.
 pub(crate) struct Started {
     pub(crate) loaded: LoadedConfig,
     /// True if no configuration of ours names a directory for the run.
     pub(crate) is_without_run_dir: bool,
-}
-
-#[cfg(feature = "weights")]
-impl Started {
-    /// The directory of a phase: the one that was named, `run.dir`, or one of its name where nothing says another.
-    pub(crate) fn out(&self, named: Option<&Path>, phase: &str) -> PathBuf {
-        match named {
-            Some(named) => named.to_owned(),
-            None if self.is_without_run_dir
-                && self.loaded.origins.get("run.dir") != Some(&skillrl::config::Origin::Set) =>
-            {
-                Path::new(DATA_DIR).join(phase)
-            }
-            None => self.loaded.run_dir(),
-        }
-    }
-
-    /// The bank of a phase: the one that was named, or what the phases before have left where nothing says another.
-    pub(crate) fn skill_bank(&self, named: Option<&Path>) -> Option<PathBuf> {
-        let left = || self.is_without_run_dir.then(|| PathBuf::from(SKILL_BANK)).filter(|path| path.exists());
-        named.map(Path::to_owned).or_else(left)
-    }
-
-    /// The policy that fine-tuning has left, where nothing says another. Without one the first policy is untrained.
-    pub(crate) fn fine_tuned(&self) -> Option<PathBuf> {
-        let policy = Path::new(DATA_DIR).join("sft").join("policy");
-        let is_simulated = matches!(self.loaded.config.models.target, ModelConfig::Simulated(_));
-        if !self.is_without_run_dir || !is_simulated {
-            return None;
-        }
-        if !policy.is_dir() {
-            crate::output::say(&format!(
-                "note: there is no {}, so GRPO begins with an untrained decoder; `skillrl sft` comes first",
-                policy.display()
-            ));
-            return None;
-        }
-        Some(policy)
-    }
 }
 
 impl Start {

@@ -61,6 +61,12 @@ impl ToolError {
         Self { untrusted: Some(text.into()), ..self }
     }
 
+    /// The same with another error as its cause.
+    pub(crate) fn because(self, cause: &Self) -> Self {
+        let untrusted = self.untrusted.or_else(|| cause.untrusted.clone());
+        Self { message: format!("{}: {}", self.message, cause.message), untrusted, ..self }
+    }
+
     /// Something that went wrong in here.
     pub(crate) fn internal(error: &dyn std::error::Error) -> Self {
         let hint = "this is a fault of the program: tell the person whom you work for";

@@ -140,7 +140,7 @@ impl Measurement {
             }
         }
         works.remove(&self.name);
-        let started = read_started(&self.dir);
+        let started = read_started(&self.dir)?;
         if calls_dirs(&self.dir).iter().any(|dir| is_held(dir)) {
             return match started {
                 Some(Started { asked, .. }) if asked != self.asked => Err(other_arguments()),

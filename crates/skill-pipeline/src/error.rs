@@ -375,6 +375,11 @@ impl fmt::Display for LockHolder {
 }
 
 impl PipelineError {
+    /// A file of a run that has to exist, and does not.
+    pub fn missing(path: PathBuf) -> Self {
+        Self::Corrupt { path, message: "is missing".to_owned() }
+    }
+
     /// Whether the run ended because it was told to, and not for a fault.
     pub fn is_stop(&self) -> bool {
         let is_cancelled = |error: &LlmError| error.class() == ErrorClass::Cancelled;

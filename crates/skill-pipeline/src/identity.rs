@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::Path;
 
+/// The setting of a run of another program that was imported; no run of this program has it, so none goes on with it.
+pub const IMPORTED_FROM: &str = "imported_from";
 /// The end of the names under which the parameters of models stand.
 pub(crate) const PARAMETERS: &str = ".parameters";
 /// The name under which the judge stands; null where the environment has none.
@@ -204,11 +206,10 @@ fn other_mode(dir: &Path, was: &str, is: &str) -> PipelineError {
 pub fn check_items(env: &dyn Env, needs_test: bool) -> Result<(), PipelineError> {
     let mut seen: BTreeMap<&ItemId, Split> = BTreeMap::new();
     for split in Split::ALL {
-        let items = env.items(split);
-        if items.is_empty() && (needs_test || split != Split::Test) {
-            return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split });
+        if needs_test || split != Split::Test {
+            check_not_empty(env, split)?;
         }
-        for item in items {
+        for item in env.items(split) {
             match seen.entry(&item.id) {
                 Entry::Vacant(entry) => {
                     entry.insert(split);
@@ -222,6 +223,18 @@ pub fn check_items(env: &dyn Env, needs_test: bool) -> Result<(), PipelineError>
                 }
             }
         }
+    }
+    Ok(())
+}
+
+/// Checks that a split has items.
+///
+/// # Errors
+///
+/// [`PipelineError::EmptySplit`].
+pub fn check_not_empty(env: &dyn Env, split: Split) -> Result<(), PipelineError> {
+    if env.items(split).is_empty() {
+        return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split });
     }
     Ok(())
 }

@@ -31,6 +31,17 @@ skill_core::named_enum! {
     }
 }
 
+/// What a run trains, which decides in which form its result is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trained {
+    /// One skill.
+    Skill,
+    /// A bank of skills.
+    Bank,
+    /// The weights of a model; with or without a bank beside them.
+    Weights,
+}
+
 /// What the engine has to know about a kind of run: a new kind is one more of these.
 struct Facts {
     /// The paths of the files by any of which a run of this kind is known.
@@ -40,8 +51,8 @@ struct Facts {
     /// True if `files.jsonl` has the hashes of its files from its first line on; the state of a run of a document says
     /// which lines of it hold.
     has_hashes: bool,
-    /// True if the run has weights of its own, which no replies can bring back.
-    trains_weights: bool,
+    /// Weights are the run's own, and no replies can bring them back.
+    trained: Trained,
     /// True if it has scores of its own on the test split.
     has_scores: bool,
     /// The models that it uses, by role.
@@ -55,7 +66,7 @@ impl RunKind {
                 known_by: &[],
                 summary: Some("summary.json"),
                 has_hashes: false,
-                trains_weights: false,
+                trained: Trained::Skill,
                 has_scores: true,
                 roles: &["target", "optimizer", "judge"],
             },
@@ -63,7 +74,7 @@ impl RunKind {
                 known_by: &[&[bank::BANK_DIR, bank::LOG_FILE]],
                 summary: Some(bank::SUMMARY_FILE),
                 has_hashes: true,
-                trains_weights: false,
+                trained: Trained::Bank,
                 has_scores: true,
                 roles: &["target", "optimizer", "teacher", "judge"],
             },
@@ -71,7 +82,7 @@ impl RunKind {
                 known_by: &[&[sft::EXAMPLES_FILE], &[sft::CHECKPOINT_FILE], &[sft::SUMMARY_FILE]],
                 summary: Some(sft::SUMMARY_FILE),
                 has_hashes: true,
-                trains_weights: true,
+                trained: Trained::Weights,
                 has_scores: false,
                 roles: &["policy"],
             },
@@ -84,7 +95,7 @@ impl RunKind {
                 ],
                 summary: Some(rl::SUMMARY_FILE),
                 has_hashes: true,
-                trains_weights: true,
+                trained: Trained::Weights,
                 has_scores: false,
                 roles: &["policy"],
             },
@@ -92,7 +103,7 @@ impl RunKind {
                 known_by: &[&[PHASES_FILE]],
                 summary: None,
                 has_hashes: true,
-                trains_weights: true,
+                trained: Trained::Weights,
                 has_scores: true,
                 roles: &["policy", "teacher"],
             },
@@ -125,6 +136,10 @@ impl RunKind {
     /// True if the directory holds a run of this kind.
     pub fn is_at(self, dir: &Path) -> bool {
         Self::of(dir) == Some(self)
+    }
+
+    fn trains_weights(self) -> bool {
+        self.facts().trained == Trained::Weights
     }
 
     /// The file that a finished run of this kind has; a run of phases has none.
@@ -171,9 +186,14 @@ pub fn roles_of(dir: &Path) -> &'static [&'static str] {
     kind_at(dir).facts().roles
 }
 
+/// What the run in the directory trains; a skill where that is not known.
+pub fn trained_at(dir: &Path) -> Trained {
+    kind_at(dir).facts().trained
+}
+
 /// True if the run in the directory trains weights.
 pub fn trains_weights(dir: &Path) -> bool {
-    kind_at(dir).facts().trains_weights
+    trained_at(dir) == Trained::Weights
 }
 
 /// True if the run in the directory has scores of its own on the test split.
@@ -209,11 +229,11 @@ pub(crate) fn has_hashes(identity: &RunIdentity) -> bool {
 /// True if a run in the directory has weights, by its identity or by its files.
 pub(crate) fn has_weights(dir: &Path, identity: Option<&RunIdentity>) -> bool {
     let named = identity.and_then(RunKind::of_identity);
-    [named, Some(RunKind::by_files(dir))].into_iter().flatten().any(|kind| kind.facts().trains_weights)
+    [named, Some(RunKind::by_files(dir))].into_iter().flatten().any(RunKind::trains_weights)
 }
 
 /// True if the identities are of two kinds, one of which trains weights.
 pub(crate) fn is_other_with_weights(was: &RunIdentity, is: &RunIdentity) -> bool {
     let kinds = [was, is].map(RunKind::of_identity);
-    kinds[0] != kinds[1] && kinds.into_iter().flatten().any(|kind| kind.facts().trains_weights)
+    kinds[0] != kinds[1] && kinds.into_iter().flatten().any(RunKind::trains_weights)
 }

@@ -1,15 +1,34 @@
 //! What two passes with one skill say about the noise of a target, before anything is trained.
 
 use crate::error::PipelineError;
+use crate::kind::{Trained, trained_at};
 use crate::run_dir::{EvaluationDir, RunReader};
 use serde::{Deserialize, Serialize};
 use skill_core::stats::{detectable_effect, expected_maximum, flip_rate, items_needed, least_wins};
 use skill_core::{GateRule, ItemScore, Role, RolloutResult};
+use std::path::Path;
 
 /// The level and the power that the report is about: what a one-sided test at 5 % finds four times in five.
 pub const ALPHA: f64 = 0.05;
 /// See [`ALPHA`].
 pub const POWER: f64 = 0.8;
+
+/// As [`recorded_flip_rate`], of the run in a directory; `None` too if there is no run, or one that trains something else
+/// than a skill.
+///
+/// # Errors
+///
+/// Files of the run that cannot be read.
+pub fn flip_rate_at(dir: &Path) -> Result<Option<f64>, PipelineError> {
+    match trained_at(dir) {
+        Trained::Skill => {}
+        Trained::Bank | Trained::Weights => return Ok(None),
+    }
+    match RunReader::open(dir) {
+        Err(PipelineError::NoRun { .. }) => Ok(None),
+        run => recorded_flip_rate(&run?),
+    }
+}
 
 /// The share of the validation split that comes out otherwise from one pass to the next with the same skill, by the
 /// passes that a run has made: of its first and of its best skill. `None` where it made one pass alone.

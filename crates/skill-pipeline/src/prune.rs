@@ -10,6 +10,7 @@
 
 use crate::error::PipelineError;
 use crate::event::Event;
+use crate::identity::check_not_empty;
 use crate::provenance::Origin;
 use crate::records::FORMAT_VERSION;
 use crate::records::evaluation::CandidateEvaluation;
@@ -146,9 +147,7 @@ pub async fn prune(
     mut told: impl FnMut(&PruneRecord, &SkillDoc) -> Result<(), PipelineError>,
 ) -> Result<(SkillDoc, PruneRecord), PipelineError> {
     let env = rollouts.env();
-    if env.items(Split::Val).is_empty() {
-        return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split: Split::Val });
-    }
+    check_not_empty(env, Split::Val)?;
     let evaluation = evaluate(rollouts, Split::Val, &document(skill), ctx).await?;
     check_spoken(&evaluation.results, ctx.stage)?;
     warn_of_empty_replies(&evaluation.results, ctx);

@@ -6,6 +6,7 @@
 use crate::chart::curve::Picture;
 use crate::chart::runs::Used;
 use crate::data::conversation::clip;
+use crate::data::rl::RL_METRICS;
 use crate::view::{Chart, TriggersView};
 use crate::words::{
     counted, dollars, e_value, escaped, grouped, harmless, measured, p_words, percent, points, seconds,
@@ -79,7 +80,14 @@ fn render(report: &AnyReport, is_page: bool) -> Result<String, ReportError> {
         AnyReport::Sft(of) => ("sft.html", context! { curves => pictures(of.charts()) }),
         AnyReport::Rl(of) => {
             let types = of.task_types.iter().map(|found| of.chart_of_type(found)).collect();
-            ("rl.html", context! { curves => pictures(of.charts()), type_curves => pictures(types) })
+            let numbers = |row| RL_METRICS.iter().map(|metric| metric.text(row)).collect::<Vec<_>>();
+            let pictures = context! {
+                curves => pictures(of.charts()),
+                type_curves => pictures(types),
+                metrics => RL_METRICS.iter().map(|metric| metric.name).collect::<Vec<_>>(),
+                numbers => of.iterations.iter().map(numbers).collect::<Vec<_>>(),
+            };
+            ("rl.html", pictures)
         }
         AnyReport::Phases(_) => ("phases.html", context! {}),
     };

@@ -45,7 +45,7 @@ pub use data::bank::{
     records as bank_records,
 };
 pub use data::compare::{
-    ComparedArm, PairedItem, PairedOutcome, RunComparison, RunSide, SettingDifference, Trained,
+    ComparedArm, PairedItem, PairedOutcome, RunComparison, RunSide, SettingDifference, Trained, flattened,
 };
 pub use data::conversation::{Trajectories, Trajectory, TrajectoryTurn};
 pub use data::epochs::{EpochRow, SlowUpdateRow};

@@ -180,11 +180,14 @@ impl Env for PyAdapter {
         ctx: &RolloutCtx,
     ) -> Result<RolloutResult, EnvError> {
         let is_in = |split: &Split| self.items(*split).iter().any(|known| known.id == item.id);
+        let split = Split::ALL.into_iter().find(is_in).ok_or_else(|| EnvError::Program {
+            message: format!("the item {} is in no split of {}", item.id, self.described.name),
+        })?;
         let batch = OwnBatch {
             step: None,
             stage: Stage::Evaluate,
             batch_idx: None,
-            split: Split::ALL.into_iter().find(is_in).unwrap_or(Split::Train),
+            split,
             seed: None,
             sample: 0,
             items: &[item],

@@ -91,7 +91,7 @@ impl PyClient {
         shared: Arc<Shared>,
     ) -> PyResult<Self> {
         let text = |name: &str| described.getattr(name)?.extract::<String>();
-        let parameters = serde_json::from_str(&text("parameters")?).unwrap_or(Value::Null);
+        let parameters = read("the parameters of a client", &text("parameters")?)?;
         Ok(Self {
             id: ModelId::new(text("provider")?, text("model")?),
             parameters,

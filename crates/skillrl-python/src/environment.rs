@@ -92,7 +92,7 @@ impl Described {
                 items.push(item);
             }
         }
-        let settings = serde_json::from_str(&text("settings")?).unwrap_or(Value::Null);
+        let settings = json::read("the settings of an environment", &text("settings")?)?;
         Ok(Self {
             name: text("name")?,
             settings,

@@ -15,9 +15,9 @@ use std::path::PathBuf;
 pub(crate) fn runs_table(py: Python<'_>, runs: Vec<PathBuf>, group_by: Vec<String>) -> PyResult<String> {
     let made = py.detach(|| {
         let paths = runs.into_iter().flat_map(|path| match skillrl::reports::runs_in(&path) {
+            Ok(found) if !found.is_empty() => found,
             // A row says what is wrong with it.
-            found if found.is_empty() => vec![path],
-            found => found,
+            Ok(_) | Err(_) => vec![path],
         });
         skillrl::runs::table(&paths.collect::<Vec<_>>(), &group_by, Depth::Rows)
     });

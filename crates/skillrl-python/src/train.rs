@@ -134,9 +134,8 @@ pub(crate) fn split(types: Vec<String>) -> [Vec<usize>; 3] {
         task_type,
         ..Item::new(position.to_string(), serde_json::Value::Null)
     });
-    let positions =
-        |items: Vec<Item>| items.iter().filter_map(|item| item.id.as_str().parse().ok()).collect();
-    skillrl::env::split(items.collect()).map(positions)
+    let position = |item: &Item| item.id.as_str().parse().expect("the ids are positions");
+    skillrl::env::split(items.collect()).map(|items| items.iter().map(position).collect())
 }
 
 /// Writes the report of a run, one HTML page, and returns its path.

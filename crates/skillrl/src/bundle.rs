@@ -120,7 +120,7 @@ pub fn write(options: &BundleOptions) -> Result<Bundled, Error> {
     let manifest = Manifest {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        run: run.strip_prefix(&common).unwrap_or(Path::new("")).to_owned(),
+        run: run.strip_prefix(&common).expect("what paths have in common is above them").to_owned(),
     };
     let n_files = files.len();
     let failed = |source| BundleError::Write { path: to.clone(), source };
@@ -180,9 +180,8 @@ fn collect(path: &Path, common: &Path, files: &mut BTreeMap<PathBuf, PathBuf>) -
         }
     } else if kind.is_file() {
         let is_of_process = path.file_name().is_some_and(|name| OF_PROCESS.iter().any(|of| name == *of));
-        if let Ok(name) = path.strip_prefix(common)
-            && !is_of_process
-        {
+        if !is_of_process {
+            let name = path.strip_prefix(common).expect("what paths have in common is above them");
             files.insert(name.to_owned(), path.to_owned());
         }
     }

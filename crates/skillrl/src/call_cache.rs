@@ -13,7 +13,6 @@
 use crate::engine::Engine;
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
-use skill_core::usage::Usage;
 use skill_envs::Env;
 use skill_llm::journal::ModelSpent;
 use skill_llm::regular_file;
@@ -40,17 +39,7 @@ struct SpentBefore {
     /// The hash of what decides the result of the work.
     work: String,
     time: Duration,
-    models: Vec<ModelBefore>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct ModelBefore {
-    provider: String,
-    model: String,
-    requests: u64,
-    usage: Usage,
-    #[serde(default)]
-    reported: f64,
+    models: Vec<ModelSpent>,
 }
 
 /// Tells the caps what was spent before on this work, named by the hash of what decides its result; its calls are kept
@@ -71,17 +60,10 @@ pub fn count_spent_on(
     free: Option<&ModelId>,
 ) -> Result<(), Error> {
     let path = dir.join(SPENT_FILE);
-    let of_model = |spent: &ModelSpent| ModelBefore {
-        provider: spent.provider.clone(),
-        model: spent.model.clone(),
-        requests: spent.requests,
-        usage: spent.usage,
-        reported: spent.reported,
-    };
     let all = || SpentBefore {
         work: work.to_owned(),
         time: journal.elapsed_before(),
-        models: journal.spent_before().iter().map(of_model).collect(),
+        models: journal.spent_before().to_vec(),
     };
     let bytes = regular_file::read(&path).ok();
     let n_requests =
@@ -97,13 +79,9 @@ pub fn count_spent_on(
         None => SpentBefore { work: work.to_owned(), time: Duration::ZERO, models: Vec::new() },
     };
     write_sealed_json(&path, &before)?;
-    let models =
-        before.models.into_iter().map(|ModelBefore { provider, model, requests, usage, reported }| {
-            ModelSpent { provider, model, requests, usage, reported }
-        });
     let is_free =
         |spent: &ModelSpent| free.is_some_and(|id| id.provider == spent.provider && id.model == spent.model);
-    let models = models.filter(|spent| !is_free(spent));
+    let models = before.models.into_iter().filter(|spent| !is_free(spent));
     let models: Vec<ModelSpent> =
         models.chain(journal.spent_before().iter().filter(|spent| is_free(spent)).cloned()).collect();
     count_spent_since(&engine.budget(), &engine.prices(), journal, (&models, before.time));

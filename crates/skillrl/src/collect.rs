@@ -17,11 +17,12 @@ use skill_envs::source::document;
 use skill_envs::{Env, Item, Split};
 use skill_llm::ChatModel;
 use skill_pipeline::bank::collect::{attempts, collect};
+use skill_pipeline::identity::check_not_empty;
 use skill_pipeline::stage::StageCtx;
 use skill_pipeline::stage::rollout::Rollouts;
 use skill_pipeline::stage::silence::{cut_replies, empty_replies};
 use skill_pipeline::warning::Warning;
-use skill_pipeline::{EventSink, PipelineError, Stage, StopSignal};
+use skill_pipeline::{EventSink, Stage, StopSignal};
 use std::sync::Arc;
 
 /// Which episodes are collected.
@@ -78,9 +79,7 @@ impl Collecting {
             false if is_simulated() => EpisodeAgent::new(AgentKind::Simulated, target.id().to_string()),
             false => EpisodeAgent::new(AgentKind::Model, target.id().to_string()),
         };
-        if env.items(request.split).is_empty() {
-            return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split: request.split }.into());
-        }
+        check_not_empty(env.as_ref(), request.split)?;
         Ok(Self { env, target, agent, workers: trainer::settings(&loaded.config)?.workers, request })
     }
 

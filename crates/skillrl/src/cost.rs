@@ -5,10 +5,10 @@ use crate::config::{Config, ModelConfig, ModelRole};
 use indexmap::IndexMap;
 use skill_core::Usage;
 use skill_llm::Prices;
-use skill_llm::journal::{JournalReader, StageCalls};
+use skill_llm::journal::{JournalError, StageCalls};
 use skill_pipeline::Stage;
 use skill_pipeline::records::{StageTokens, TokensByStage};
-use skill_pipeline::run_dir::JOURNAL_FILE;
+use skill_pipeline::run_dir::{JOURNAL_FILE, journal_if_there};
 use std::path::Path;
 
 /// The money that these calls cost, in the currency of the prices; `None` if the configuration names no price, or replies
@@ -26,37 +26,42 @@ pub(crate) fn cost(config: &Config, tokens: &TokensByStage) -> Option<f64> {
     costs.reduce(|sum, cost| sum + cost)
 }
 
-/// The money that a run cost; `None` if the configuration names no price, or nothing was sent.
+/// The money that a run cost; `None` if the configuration names no price, nothing was sent, or its journal cannot be read.
 ///
 /// Where a judge with prices of its own grades answers, the journal says whose calls are whose; where replies were
 /// copied from a recording, it says what was sent.
 pub fn run_cost(config: &Config, tokens: &TokensByStage, run: &Path) -> Option<f64> {
-    if !is_told_by_journal(config, run) {
-        return cost(config, tokens);
+    match told_by_journal(config, run) {
+        Ok(None) => cost(config, tokens),
+        Ok(Some(rows)) if rows.iter().all(has_counts) => {
+            rows.iter().filter_map(|row| calls_cost(config, row)).reduce(|sum, cost| sum + cost)
+        }
+        Ok(Some(_)) | Err(_) => None,
     }
-    let rows = journal_rows(run)?;
-    if !rows.iter().all(has_counts) {
-        return None;
-    }
-    rows.iter().filter_map(|row| calls_cost(config, row)).reduce(|sum, cost| sum + cost)
 }
 
-/// The money that each stage cost, by its name; stages without a price, and those that sent nothing, are left out.
+/// The money that each stage cost, by its name; stages without a price, and those that sent nothing, are left out, and
+/// all of them if the journal cannot be read.
 #[cfg(feature = "report")]
 pub(crate) fn costs_by_stage(config: &Config, tokens: &TokensByStage, run: &Path) -> IndexMap<String, f64> {
     let mut costs = IndexMap::new();
-    if is_told_by_journal(config, run) {
-        for row in journal_rows(run).unwrap_or_default() {
-            if let Some(cost) = calls_cost(config, &row).filter(|_| has_counts(&row)) {
-                *costs.entry(row.stage).or_insert(0.0) += cost;
+    match told_by_journal(config, run) {
+        Ok(Some(rows)) => {
+            for row in rows {
+                if let Some(cost) = calls_cost(config, &row).filter(|_| has_counts(&row)) {
+                    *costs.entry(row.stage).or_insert(0.0) += cost;
+                }
             }
         }
-    } else {
-        let priced = |(stage, used): (&String, &StageTokens)| {
-            let cost = usage_cost(config, stage, usage(*used)).filter(|_| used.has_counts());
-            cost.map(|cost| (stage.clone(), cost))
-        };
-        costs.extend(tokens.iter().filter_map(priced));
+        Ok(None) => {
+            let priced = |(stage, used): (&String, &StageTokens)| {
+                let cost = usage_cost(config, stage, usage(*used)).filter(|_| used.has_counts());
+                cost.map(|cost| (stage.clone(), cost))
+            };
+            costs.extend(tokens.iter().filter_map(priced));
+        }
+        // The verdict has a caution about the journal.
+        Err(_) => {}
     }
     costs
 }
@@ -90,17 +95,21 @@ pub fn calls_cost(config: &Config, calls: &StageCalls) -> Option<f64> {
     price(model, calls.usage)
 }
 
-/// True if the tokens of stages do not tell what was paid, and the journal does.
-fn is_told_by_journal(config: &Config, run: &Path) -> bool {
-    let has_copies =
-        || JournalReader::open_at_rest(&run.join(JOURNAL_FILE)).and_then(|journal| journal.has_copies());
-    shares_stages_at_other_prices(config) || has_copies().unwrap_or(false)
-}
-
-/// The calls for which something was sent.
-fn journal_rows(run: &Path) -> Option<Vec<StageCalls>> {
-    let rows = JournalReader::open_at_rest(&run.join(JOURNAL_FILE)).ok()?.by_stage().ok()?;
-    Some(rows.into_iter().filter(|row| row.requests > 0).collect())
+/// The calls for which something was sent, if the tokens of stages do not tell what was paid; `None` if they do.
+///
+/// # Errors
+///
+/// A journal that cannot be read: whether the tokens of stages tell what was paid is not known.
+fn told_by_journal(config: &Config, run: &Path) -> Result<Option<Vec<StageCalls>>, JournalError> {
+    let is_shared = shares_stages_at_other_prices(config);
+    let Some(journal) = journal_if_there(&run.join(JOURNAL_FILE))? else {
+        return Ok(is_shared.then(Vec::new));
+    };
+    if !is_shared && !journal.has_copies()? {
+        return Ok(None);
+    }
+    let rows = journal.by_stage()?;
+    Ok(Some(rows.into_iter().filter(|row| row.requests > 0).collect()))
 }
 
 /// True unless these calls were answered without token counts.

@@ -318,7 +318,9 @@ async fn task(
     findings.extend(data::splits(env, &inputs));
     findings.extend(answers::findings(env, &skill));
     findings.extend(labels::findings(env, &inputs));
-    findings.push(plan::selection(env, asked, settings.as_ref().ok(), &loaded.run_dir()));
+    let (flip_rate, unread) = plan::flip_rate(asked, &loaded.run_dir());
+    findings.extend(unread);
+    findings.push(plan::selection(env, asked, settings.as_ref().ok(), flip_rate));
     let prompts = match prompts::library(&loaded.config.prompts, env) {
         Ok(prompts) => {
             findings.push(match prompts.validate() {

@@ -332,7 +332,7 @@ impl Error {
             #[cfg(feature = "import")]
             Self::Import(error) => error.hint().to_owned(),
             Self::NoExpert { .. } => {
-                "collect with a model; the worlds `alfworld` and `webshop` have experts".to_owned()
+                "collect with a model; the worlds `alfworld`, `search-agent` and `webshop` have experts".to_owned()
             }
             Self::LeftOut { feature: "weights", .. } => {
                 "build it in: `cargo install --path crates/skill-cli --features full`, or `pip install ./crates/skillrl-python`; or change the setting"

@@ -14,6 +14,7 @@ mod skillopt;
 mod skillopt_env;
 mod skillopt_model;
 mod source;
+mod split_lists;
 
 pub use crate::config::mapping::{Mapped, Unmapped};
 
@@ -98,10 +99,19 @@ struct Outcome {
     mapping: Mapping,
 }
 
-/// The gate of an imported run, from its `config.json`; `None` for runs of this program.
-pub(crate) fn gate_of(config: &Value) -> Option<skill_core::Gate> {
-    config.get(IMPORTED_FROM)?;
-    Some(run_record::gate(config.get(IMPORTED_SETTINGS)?))
+/// The gate of an imported run, from its `config.json` in this directory; `None` for runs of this program.
+///
+/// # Errors
+///
+/// Settings that say no gate, such as a metric of an unknown name.
+pub(crate) fn gate_of(run: &Path, config: &Value) -> Result<Option<skill_core::Gate>, ImportError> {
+    if config.get(IMPORTED_FROM).is_none() {
+        return Ok(None);
+    }
+    let settings = config.get(IMPORTED_SETTINGS).unwrap_or(&Value::Null);
+    let settings =
+        run_record::Settings::of(settings).map_err(|fault| run::bad(run, "config.json", &fault))?;
+    Ok(Some(settings.gate))
 }
 
 /// Whether a directory holds a run that was imported.

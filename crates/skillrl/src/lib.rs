@@ -14,15 +14,15 @@
 //!
 //! These are on by default; `default-features = false` leaves out what is not named.
 //!
-//! - `alfworld`, `exec`, `webshop`: the environments of these names;
+//! - `alfworld`, `evals`, `exec`, `search-agent`, `spreadsheets`, `webshop`: the environments of these names;
 //! - `import`: configurations, runs and candidates of other systems (`import`);
 //! - `live`: worlds on servers that are running already;
 //! - `report`: reports of runs (`report`, `reports`), with `import`, since an imported run keeps its gate there;
 //! - `sim`: the demos and their simulated models (`demo`, `sim`);
 //! - `yaml`: the front matter of skills: the linter (`lint`), packages to give away (`export`), edits of it.
 //!
-//! Off by default are `nats`, rollouts on several machines (`nats`), with `nats-client`, the real broker; and `weights`
-//! with `parquet`, models whose weights are on this machine.
+//! Off by default are `nats`, rollouts on several machines (`nats`), with `nats-client`, the real broker; `tables`, data
+//! from Parquet files and spreadsheets; and `weights` with `parquet`, models whose weights are on this machine.
 //!
 //! A configuration that needs what a build leaves out is refused with the name of the feature ([`Error::LeftOut`]).
 //!
@@ -90,7 +90,7 @@ pub mod identify;
 pub mod import;
 #[cfg(feature = "yaml")]
 pub mod lint;
-mod listener;
+pub mod listener;
 #[cfg(feature = "report")]
 pub mod matrix;
 pub mod measurement;

@@ -29,6 +29,7 @@ use skill_envs::source::document;
 use skill_envs::{Env, Split};
 use skill_llm::error::with_causes;
 use skill_llm::{ChatModel, regular_file};
+use skill_pipeline::identity::check_not_empty;
 use skill_pipeline::records::StageTokens;
 use skill_pipeline::run_dir::{atomic, summarise};
 use skill_pipeline::stage::silence::{check_spoken, cut_replies, empty_replies};
@@ -101,10 +102,7 @@ impl MatrixPlan<'_> {
         cells: &Cells,
         (events, stop): (&dyn EventSink, &StopSignal),
     ) -> Result<(Matrix, Vec<Error>), Error> {
-        if self.env.items(self.split).is_empty() {
-            let env = self.env.name().to_owned();
-            return Err(PipelineError::EmptySplit { env, split: self.split }.into());
-        }
+        check_not_empty(self.env.as_ref(), self.split)?;
         let mut models = Vec::with_capacity(self.models.len());
         for model in &self.models {
             models.push(engine.target(&model.target)?);

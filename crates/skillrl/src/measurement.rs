@@ -25,6 +25,7 @@ use crate::config::LoadedConfig;
 use skill_core::ItemId;
 use skill_envs::{Env, SkillSource, Split};
 use skill_llm::{ChatModel, Journal, Journaled, Metered};
+use skill_pipeline::identity::check_not_empty;
 use skill_pipeline::records::StageTokens;
 use skill_pipeline::records::evaluation::Evaluation;
 use skill_pipeline::stage::evaluate::{evaluate_items, evaluate_scores};
@@ -67,9 +68,7 @@ impl Measurement {
         target: Arc<dyn ChatModel>,
         journal: Option<&Journal>,
     ) -> Result<Self, PipelineError> {
-        if env.items(split).is_empty() {
-            return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split });
-        }
+        check_not_empty(env.as_ref(), split)?;
         let layered = |model: Arc<dyn ChatModel>| -> Arc<dyn ChatModel> {
             Arc::new(Metered::new(match journal {
                 Some(journal) => Arc::new(Journaled::new(model, journal.clone())),

@@ -34,7 +34,6 @@ use crate::engine::{Engine, RunModels};
 use crate::error::Error;
 use crate::{prompts, skills, trainer};
 use serde_json::{Value, json};
-use skill_core::{Gate, GateMetric};
 use skill_envs::Env;
 use skill_llm::ChatModel;
 use skill_pipeline::run_dir::live::LiveEvents;
@@ -143,12 +142,3 @@ fn resolved(config: &Config, env: &dyn Env, models: &RunModels) -> Value {
 
 /// What is in the place of the kind of environment.
 const PROGRAM_KIND: &str = "program";
-
-/// The gate of a run that a program made, from its `config.json`; `None` for other runs.
-#[cfg_attr(not(feature = "report"), expect(dead_code, reason = "reports alone read it"))]
-pub(crate) fn gate_of(config: &Value) -> Option<Gate> {
-    let is_program = config.get("env")?.get("kind")?.as_str()? == PROGRAM_KIND;
-    let gate = config.get("gate").filter(|_| is_program)?;
-    let metric: GateMetric = serde_json::from_value(gate.get("metric")?.clone()).ok()?;
-    Some(Gate { metric, mixed_weight: gate.get("mixed_weight")?.as_f64()? })
-}

@@ -10,10 +10,9 @@ use skill_core::rules::SkillRule;
 use skill_core::{NonInferiority, SkillDoc, SkillPackage};
 use skill_envs::Env;
 use skill_envs::folder::write_folder;
-use skill_llm::regular_file;
 use skill_pipeline::provenance::{Blame, Origin, Version, blame};
 use skill_pipeline::prune::{PruneRecord, PruneSettings, RuleToTry};
-use skill_pipeline::run_dir::atomic;
+use skill_pipeline::run_dir::{atomic, read_text};
 use skill_pipeline::stage::{Draws, StageCtx};
 use skill_pipeline::{EventSink, PipelineError, RunReader, Stage, StopSignal};
 use std::path::{Path, PathBuf};
@@ -43,8 +42,16 @@ pub struct PruneOptions {
 
 /// The order in which rules are tried, with what put each into the skill, where a run knows that: rules that no step
 /// comes after come first, then those whose step won least. Equals keep the order of the skill.
-pub fn order(run: &Path, skill: &SkillDoc, rules: &[SkillRule]) -> Vec<RuleToTry> {
-    let blamed = RunReader::open(run).and_then(|run| blame(&run, Version::Text(skill))).ok();
+///
+/// # Errors
+///
+/// A run that cannot be read; a directory without one, or without a measured skill, knows nothing.
+pub fn order(run: &Path, skill: &SkillDoc, rules: &[SkillRule]) -> Result<Vec<RuleToTry>, PipelineError> {
+    let blamed = match RunReader::open(run).and_then(|run| blame(&run, Version::Text(skill))) {
+        Ok(blamed) => Some(blamed),
+        Err(PipelineError::NoRun { .. } | PipelineError::NotMeasured { .. }) => None,
+        Err(error) => return Err(error),
+    };
     let mut order: Vec<(Option<i64>, RuleToTry)> = rules
         .iter()
         .enumerate()
@@ -55,7 +62,7 @@ pub fn order(run: &Path, skill: &SkillDoc, rules: &[SkillRule]) -> Vec<RuleToTry
         })
         .collect();
     order.sort_by_key(|(won, _)| *won);
-    order.into_iter().map(|(_, tried)| tried).collect()
+    Ok(order.into_iter().map(|(_, tried)| tried).collect())
 }
 
 /// What put a rule into the skill: the last step that wrote a line of it.
@@ -124,7 +131,7 @@ pub async fn prune(
 /// Refuses a place with a pruning of something else.
 fn check_place(options: &PruneOptions, metric: &str) -> Result<(), Error> {
     let path = options.out.join(RECORD_FILE);
-    let Ok(text) = regular_file::read_to_string(&path) else { return Ok(()) };
+    let Some(text) = read_text(&path)? else { return Ok(()) };
     let corrupt = |error: serde_json::Error| PipelineError::Corrupt {
         path: path.clone(),
         message: format!("is not JSON: {error}"),

@@ -1,8 +1,8 @@
 //! The report of a run, with what its configuration knows: the gate's metric and the prices.
 
 use crate::config::LoadedConfig;
-use crate::spend::{Spending, configuration};
-use crate::{Error, cost, trainer};
+use crate::spend::{Spending, configuration, unpriced};
+use crate::{Error, cost};
 use indexmap::IndexMap;
 use skill_core::Gate;
 use skill_pipeline::kind::{is_of_document, trains_bank};
@@ -12,9 +12,9 @@ use skill_pipeline::run_dir::measurement::verify_evaluations;
 use skill_pipeline::run_dir::seal::sealed_page;
 use skill_pipeline::{PipelineError, RunReader};
 use skill_report::{
-    AnyReport, BankReport, DoubtfulLabel, Kept, MissingRule, Report, ReportError, ReportOptions,
-    RunComparison, RunOverview, RunView, TENSORBOARD_FILE, TriggersView, Verdict, comparison_page, page,
-    triggers_page,
+    AnyReport, BankReport, Caution, CautionKind, DoubtfulLabel, Kept, MissingRule, Report, ReportError,
+    ReportOptions, RunComparison, RunOverview, RunView, TENSORBOARD_FILE, TriggersView, Verdict,
+    comparison_page, page, triggers_page,
 };
 use std::path::{Path, PathBuf};
 
@@ -36,10 +36,10 @@ pub fn read(run: &Path) -> Result<Report, Error> {
 /// As for [`read`].
 pub fn read_with(run: &Path, options: ReportOptions) -> Result<Report, Error> {
     let run = RunReader::open(run)?;
-    let loaded = configuration(&run);
-    let options = ReportOptions { gate: gate(&run, loaded.as_ref())?, ..options };
+    let options = ReportOptions { gate: gate(&run)?, ..options };
     let mut report = Report::read(&run, &options).map_err(of_report)?;
     name_commands(&mut report.verdict, run.path());
+    let loaded = priced_by(&run, &mut report.verdict);
     let price = |used: &_| loaded.as_ref().and_then(|loaded| cost::cost(&loaded.config, used));
     report.read_spending(&run, price).map_err(of_report)?;
     if let Some(loaded) = loaded {
@@ -67,7 +67,7 @@ pub fn bank(run: &Path) -> Result<BankReport, Error> {
 pub fn bank_with(run: &Path, options: &ReportOptions) -> Result<BankReport, Error> {
     let run = RunReader::open(run)?;
     let mut report = BankReport::read(&run, options).map_err(of_report)?;
-    if let Some(loaded) = configuration(&run) {
+    if let Some(loaded) = priced_by(&run, &mut report.verdict) {
         let used = report.stages.iter().map(|stage| (stage.stage.clone(), stage.used)).collect();
         report.price(&cost::costs_by_stage(&loaded.config, &used, run.path()));
         report.sent.money = Spending::from(loaded).money(&report.sent.counted);
@@ -84,10 +84,23 @@ pub fn bank_with(run: &Path, options: &ReportOptions) -> Result<BankReport, Erro
 pub fn overview(run: &Path) -> Result<RunOverview, PipelineError> {
     let mut overview = RunOverview::read(run)?;
     if let Some(sent) = &overview.sent {
-        let spending = RunReader::open(run).ok().and_then(|run| Spending::of(&run));
-        overview.money = spending.and_then(|spending| spending.money(sent));
+        match Spending::of(&RunReader::open(run)?) {
+            Ok(spending) => overview.money = spending.and_then(|spending| spending.money(sent)),
+            Err(error) => overview.cautions.push(unpriced(&error)),
+        }
     }
     Ok(overview)
+}
+
+/// The configuration with the prices of a run; one that cannot be read is a caution of the verdict.
+fn priced_by(run: &RunReader, verdict: &mut Verdict) -> Option<LoadedConfig> {
+    match configuration(run) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            verdict.add_caution(Caution::new(CautionKind::DamagedFile, unpriced(&error)));
+            None
+        }
+    }
 }
 
 /// Reads a run with its course: what it has come to, its curves, and a row for each of its steps.
@@ -99,15 +112,12 @@ pub fn view(run: &Path) -> Result<RunView, Error> {
     RunView::read(&RunReader::open(run)?, overview(run)?).map_err(of_report)
 }
 
-/// The gate by which a run decided: that of its configuration, of the run that it was imported from, or the usual one.
-fn gate(run: &RunReader, loaded: Option<&LoadedConfig>) -> Result<Gate, Error> {
-    match loaded {
-        Some(loaded) => Ok(trainer::settings(&loaded.config)?.gate),
-        None => {
-            let config = &run.config().config;
-            let imported = crate::import::gate_of(config);
-            Ok(imported.or_else(|| crate::program::gate_of(config)).unwrap_or_default())
-        }
+/// The gate by which a run decided: the one in its `config.json`, that of the run that it was imported from, or the usual
+/// one.
+fn gate(run: &RunReader) -> Result<Gate, Error> {
+    match run.gate()? {
+        Some(own) => Ok(own),
+        None => Ok(crate::import::gate_of(run.path(), &run.config().config)?.unwrap_or_default()),
     }
 }
 
@@ -122,13 +132,16 @@ pub fn verdict(run: &Path) -> Result<Verdict, Error> {
         return Ok(any_with(run, options)?.verdict().clone());
     }
     let run = RunReader::open(run)?;
+    let options = ReportOptions { gate: gate(&run)?, ..options };
     let loaded = configuration(&run);
-    let options = ReportOptions { gate: gate(&run, loaded.as_ref())?, ..options };
     let costs = |used: &TokensByStage| match &loaded {
-        Some(loaded) => cost::costs_by_stage(&loaded.config, used, run.path()),
-        None => IndexMap::new(),
+        Ok(Some(loaded)) => cost::costs_by_stage(&loaded.config, used, run.path()),
+        Ok(None) | Err(_) => IndexMap::new(),
     };
     let mut verdict = Verdict::read(&run, &options, costs).map_err(of_report)?;
+    if let Err(error) = &loaded {
+        verdict.add_caution(Caution::new(CautionKind::DamagedFile, unpriced(error)));
+    }
     name_commands(&mut verdict, run.path());
     Ok(verdict)
 }
@@ -219,13 +232,14 @@ fn any_with(run: &Path, options: ReportOptions) -> Result<AnyReport, Error> {
     }
     let run = RunReader::open(run)?;
     let mut report = AnyReport::read(&run, &options).map_err(of_report)?;
-    let sent = match &mut report {
-        AnyReport::Sft(of) => &mut of.sent,
-        AnyReport::Rl(of) => &mut of.sent,
-        AnyReport::Phases(of) => &mut of.sent,
+    let (sent, verdict) = match &mut report {
+        AnyReport::Sft(of) => (&mut of.sent, &mut of.verdict),
+        AnyReport::Rl(of) => (&mut of.sent, &mut of.verdict),
+        AnyReport::Phases(of) => (&mut of.sent, &mut of.verdict),
         AnyReport::Document(_) | AnyReport::Bank(_) => return Ok(report),
     };
-    sent.money = Spending::of(&run).and_then(|spending| spending.money(&sent.counted));
+    let loaded = priced_by(&run, verdict);
+    sent.money = loaded.and_then(|loaded| Spending::from(loaded).money(&sent.counted));
     Ok(report)
 }
 
@@ -237,7 +251,7 @@ fn compared(first: &Path, second: &Path) -> Result<(RunComparison, [AnyReport; 2
     let runs = [RunReader::open(first)?, RunReader::open(second)?];
     let gate = match &reports[0] {
         // Trials of skills count successes.
-        AnyReport::Document(_) => gate(&runs[0], configuration(&runs[0]).as_ref())?,
+        AnyReport::Document(_) => gate(&runs[0])?,
         _ => Gate::default(),
     };
     let sides = [(&runs[0], &reports[0]), (&runs[1], &reports[1])];

@@ -1,13 +1,12 @@
 //! Tables of runs, with the prices of each run's own configuration.
 
-use crate::spend::{Spending, configuration};
+use crate::spend::{Spending, configuration, unpriced};
 use crate::{Error, cost};
 use parking_lot::Mutex;
 use serde_json::Value;
 use skill_llm::error::with_causes;
-use skill_llm::regular_file;
-use skill_pipeline::run_dir::atomic;
 use skill_pipeline::run_dir::config_copy::without_comments;
+use skill_pipeline::run_dir::{atomic, read_text};
 use skill_pipeline::{PipelineError, RunReader};
 use skill_report::{MAX_PAIRED_RUNS, ReportError, RunOverview, RunRow, RunsTable, runs_in};
 use std::collections::HashMap;
@@ -44,9 +43,9 @@ pub fn table(paths: &[PathBuf], group_by: &[String], depth: Depth) -> Result<Run
 ///
 /// # Errors
 ///
-/// A directory without a run.
+/// A directory without a run, and one that cannot be read.
 pub fn table_of(dir: &Path, group_by: &[String], depth: Depth) -> Result<RunsTable, Error> {
-    let paths = runs_in(dir);
+    let paths = runs_in(dir)?;
     if paths.is_empty() {
         return Err(PipelineError::NoRun { path: dir.to_owned() }.into());
     }
@@ -92,11 +91,11 @@ fn rows(paths: &[PathBuf], depth: Depth) -> Vec<RunRow> {
 /// The prices of runs by their configurations: those of many runs are equal but for the seed, and reading one takes most
 /// of the time of a row.
 #[derive(Default)]
-struct Terms(Mutex<HashMap<String, Option<Arc<Spending>>>>);
+struct Terms(Mutex<HashMap<String, Arc<Spending>>>);
 
 impl Terms {
-    fn of(&self, run: &RunReader) -> Option<Arc<Spending>> {
-        let text = regular_file::read_to_string(&run.path().join("config.toml")).ok()?;
+    fn of(&self, run: &RunReader) -> Result<Option<Arc<Spending>>, Error> {
+        let Some(text) = read_text(&run.path().join("config.toml"))? else { return Ok(None) };
         let mut config = run.config().config.clone();
         // No price depends on it.
         if let Some(seed) = config.pointer_mut("/run/seed") {
@@ -105,19 +104,23 @@ impl Terms {
         // The comments of the copy name the seed and the data.
         let key = format!("{}\0{config}", without_comments(&text));
         if let Some(known) = self.0.lock().get(&key) {
-            return known.clone();
+            return Ok(Some(Arc::clone(known)));
         }
-        let read = Spending::of(run).map(Arc::new);
-        self.0.lock().insert(key, read.clone());
-        read
+        let read = Spending::of(run)?.map(Arc::new);
+        if let Some(read) = &read {
+            self.0.lock().insert(key, Arc::clone(read));
+        }
+        Ok(read)
     }
 }
 
 fn overview(path: &Path, terms: &Terms) -> Result<RunOverview, PipelineError> {
     let mut overview = RunOverview::read(path)?;
     if let Some(sent) = &overview.sent {
-        let spending = RunReader::open(path).ok().and_then(|run| terms.of(&run));
-        overview.money = spending.and_then(|spending| spending.money(sent));
+        match terms.of(&RunReader::open(path)?) {
+            Ok(spending) => overview.money = spending.and_then(|spending| spending.money(sent)),
+            Err(error) => overview.cautions.push(unpriced(&error)),
+        }
     }
     Ok(overview)
 }
@@ -128,8 +131,12 @@ fn row(path: &Path, depth: Depth, has_scores: bool, terms: &Terms) -> RunRow {
         Err(error) => return RunRow::damaged(&RunOverview::unknown(path), with_causes(&error)),
     };
     let mut row = RunRow::read(&overview);
-    if has_scores {
-        row.read_scores();
+    if has_scores && let Err(error) = row.read_scores() {
+        let cause = with_causes(&error);
+        row.notes.push(format!(
+            "not compared by items: {cause}; `skillrl check {}` lists what is damaged",
+            path.display()
+        ));
     }
     if depth == Depth::Courses
         && let Err(error) = read_course(&mut row)
@@ -144,6 +151,7 @@ fn read_course(row: &mut RunRow) -> Result<(), ReportError> {
         return Ok(());
     }
     let run = RunReader::open(&row.path)?;
-    let loaded = configuration(&run);
+    // The row says that a configuration cannot be read.
+    let loaded = configuration(&run).unwrap_or(None);
     row.read_course(|used| loaded.as_ref().and_then(|loaded| cost::cost(&loaded.config, used)))
 }

@@ -3,13 +3,11 @@
 use crate::config::recorded::recorded_overrides;
 use crate::config::{BudgetConfig, Config, LoadedConfig};
 use crate::engine::Engine;
-use crate::{cost, trainer};
-use skill_core::Gate;
+use crate::{Error, cost};
 use skill_llm::journal::ModelSpent;
-use skill_llm::regular_file;
 use skill_llm::{ModelId, Prices};
 use skill_pipeline::RunReader;
-use skill_pipeline::run_dir::Sent;
+use skill_pipeline::run_dir::{Sent, read_text};
 
 /// The caps and the prices of a run, as its `config.toml` has them.
 ///
@@ -29,9 +27,13 @@ impl From<LoadedConfig> for Spending {
 }
 
 impl Spending {
-    /// Reads them; `None` where the run keeps no configuration, or one that this version does not read.
-    pub fn of(run: &RunReader) -> Option<Self> {
-        configuration(run).map(Self::from)
+    /// Reads them; `None` if the run keeps no configuration.
+    ///
+    /// # Errors
+    ///
+    /// A configuration that cannot be read, or that this version does not read.
+    pub fn of(run: &RunReader) -> Result<Option<Self>, Error> {
+        Ok(configuration(run)?.map(Self::from))
     }
 
     /// The caps.
@@ -39,17 +41,13 @@ impl Spending {
         self.loaded.config.budget
     }
 
-    /// The gate.
-    pub fn gate(&self) -> Gate {
-        trainer::settings(&self.loaded.config).map_or_else(|_| Gate::default(), |settings| settings.gate)
-    }
-
-    /// What a run has paid for what it sent; `None` if no model has a price, or nothing was sent.
+    /// What a run has paid for what it sent; `None` if no model has a price, nothing was sent, or not all of it is known.
     pub fn money(&self, sent: &Sent) -> Option<f64> {
         match sent {
             _ if sent.requests() == 0 => None,
             Sent::Journal { by_model, .. } => self.of_requests(by_model),
             Sent::Files(stages) => cost::cost(&self.loaded.config, stages),
+            Sent::Partial { .. } => None,
         }
     }
 
@@ -68,12 +66,23 @@ impl Spending {
     }
 }
 
-/// The configuration of a run; `None` where the run keeps none, or one that this version does not read.
-pub(crate) fn configuration(run: &RunReader) -> Option<LoadedConfig> {
+/// The configuration of a run; `None` if the run keeps none.
+///
+/// # Errors
+///
+/// One that cannot be read, or that this version does not read.
+pub(crate) fn configuration(run: &RunReader) -> Result<Option<LoadedConfig>, Error> {
     let path = run.path().join("config.toml");
-    let text = regular_file::read_to_string(&path).ok()?;
+    let Some(text) = read_text(&path)? else { return Ok(None) };
     let overrides = recorded_overrides(&text, &run.config().config);
-    Config::parse(&text, &path.to_string_lossy(), &overrides).ok()
+    Ok(Some(Config::parse(&text, &path.to_string_lossy(), &overrides)?))
+}
+
+/// That the prices and the caps of a run are not known, as a sentence.
+#[cfg(feature = "report")]
+pub(crate) fn unpriced(error: &Error) -> String {
+    let cause = skill_report::words::one_line(&skill_llm::error::with_causes(error));
+    format!("Prices and caps are not known, since the configuration of the run cannot be read: {cause}.")
 }
 
 #[cfg(feature = "report")]
@@ -90,6 +99,7 @@ impl skill_report::watch::Terms for Spending {
 
 /// The terms of a run by its own configuration, for [`skill_report::watch::Runs::open`].
 #[cfg(feature = "report")]
-pub fn terms_of(run: &RunReader) -> Option<Box<dyn skill_report::watch::Terms>> {
-    Some(Box::new(Spending::of(run)?))
+pub fn terms_of(run: &RunReader) -> skill_report::watch::TermsRead {
+    let terms = Spending::of(run).map_err(|error| unpriced(&error))?;
+    Ok(terms.map(|terms| Box::new(terms) as Box<dyn skill_report::watch::Terms>))
 }

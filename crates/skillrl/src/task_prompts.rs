@@ -6,7 +6,7 @@ use crate::listener::Listener;
 use crate::{skills, world};
 use skill_envs::{RolloutCtx, Split};
 use skill_llm::{CallCtx, CallPlace};
-use skill_pipeline::PipelineError;
+use skill_pipeline::identity::check_not_empty;
 use skill_train::export::{TaskPrompt, Turn};
 use std::path::Path;
 
@@ -23,15 +23,13 @@ pub async fn task_prompts(
 ) -> Result<Vec<TaskPrompt>, Error> {
     let env = world::environment(loaded, None)?;
     let source = skills::source(loaded, bank, env.as_ref())?;
-    if env.items(split).is_empty() {
-        return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split }.into());
-    }
+    check_not_empty(env.as_ref(), split)?;
     let mut prompts = Vec::with_capacity(env.items(split).len());
     for item in env.items(split) {
         let listener = Listener::new(None);
         let call = CallCtx::new(CallPlace::new("export").child(&item.id));
         let outcome = env.rollout(item, source.as_ref(), &listener, &RolloutCtx::new(call)).await;
-        let heard = listener.heard().into_iter().next();
+        let heard = listener.first_heard();
         let turns = match (heard, outcome) {
             (Some(request), _) => {
                 request.messages.iter().map(|message| Turn::new(message.role, message.text())).collect()

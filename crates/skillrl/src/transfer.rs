@@ -94,7 +94,7 @@ pub fn named_targets(loaded: &LoadedConfig, names: &[String]) -> Result<Vec<Name
 /// Both results of a run that has ended; a best skill that is the first one was measured once.
 fn results_of(run: &RunReader, [start, best]: [&SkillDoc; 2]) -> Result<OfRun, PipelineError> {
     let mut found = OfRun::new();
-    if !run.summary().is_ok_and(|summary| summary.is_some()) {
+    if run.summary()?.is_none() {
         return Ok(found);
     }
     let Some(of_start) = run.results(EvaluationDir::TestBaseline)? else { return Ok(found) };

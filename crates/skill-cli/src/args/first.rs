@@ -1,6 +1,6 @@
 //! The commands that come before a run.
 
-use super::{DataArgs, Start, StartArgs};
+use super::{DataArgs, StartArgs};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -58,22 +58,6 @@ pub(crate) struct DoctorArgs {
     /// Write one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// What `skillrl doctor --measure` takes.
-#[derive(Debug)]
-pub(crate) struct NoiseArgs {
-    pub(crate) start: Start,
-    /// The skill to measure; without it, the one that a run would start from.
-    pub(crate) skill: Option<PathBuf>,
-    /// The improvement of the score that is to be seen.
-    pub(crate) effect: f64,
-    /// Send nothing.
-    pub(crate) dry_run: bool,
-    /// Agree to the cost, and to send data to a new address.
-    pub(crate) yes: bool,
-    pub(crate) json: bool,
-    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]

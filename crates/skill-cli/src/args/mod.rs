@@ -23,7 +23,7 @@ pub(crate) use data::{DataArgs, Price};
 pub(crate) use distill::{CollectArgs, DistillArgs, SKILL_BANK, TRAJECTORIES};
 pub(crate) use env::{EnvCheckArgs, EnvCommand, EnvExportArgs, EnvPlayArgs, EnvServeArgs, SPREADSHEETBENCH};
 pub(crate) use eval::{EvalArgs, MeasurementArgs};
-pub(crate) use first::{DoctorArgs, NoiseArgs, TryArgs};
+pub(crate) use first::{DoctorArgs, TryArgs};
 pub(crate) use help::{HelpArgs, Shown, all_commands, grouped, renamed, subcommand};
 pub(crate) use look::{
     BlameArgs, CheckArgs, CompareArgs, DiffArgs, FIRST_VERSION, InspectArgs, McpArgs, NEWEST, NoteArgs,

@@ -1,8 +1,8 @@
 //! Arguments of the command that trains a policy by GRPO.
 
-#[cfg(feature = "weights")]
-use super::Start;
 use super::StartArgs;
+#[cfg(feature = "weights")]
+use super::start::{Start, setting};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -105,31 +105,24 @@ pub(crate) struct RlArgs {
 }
 
 impl RlArgs {
-    /// What the command starts from, with the options as settings of `[rl]`; `--set` has the last word.
+    /// What the command starts from, with the options as settings of `[rl]`.
     #[cfg(feature = "weights")]
     pub(crate) fn start(&self) -> Start {
-        let whole = [
-            ("iterations", self.iterations),
-            ("tasks", self.tasks),
-            ("group_size", self.group_size),
-            ("batch_size", self.batch_size),
-            ("max_prompt_tokens", self.max_prompt_length),
-            ("max_reply_tokens", self.max_response_length),
-            ("lora_rank", self.lora_rank),
-            ("validation_interval", self.validation_interval),
-            ("games", self.games),
-        ];
-        let numbers = [
-            ("learning_rate", self.learning_rate),
-            ("kl_coeff", self.kl_coeff),
-            ("clip_epsilon", self.clip_epsilon),
-            ("invalid_action_penalty", self.invalid_action_penalty),
-            ("lora_alpha", self.lora_alpha),
-        ];
-        let whole = whole.into_iter().filter_map(|(key, value)| Some((key, value?.to_string())));
-        let numbers = numbers.into_iter().filter_map(|(key, value)| Some((key, format!("{:?}", value?))));
-        let options = whole.chain(numbers).map(|(key, value)| format!("rl.{key}={value}"));
-        let start = self.config.start();
-        Start { overrides: options.chain(start.overrides.iter().cloned()).collect(), ..start }
+        self.config.start_with([
+            setting("rl.iterations", self.iterations),
+            setting("rl.tasks", self.tasks),
+            setting("rl.group_size", self.group_size),
+            setting("rl.batch_size", self.batch_size),
+            setting("rl.max_prompt_tokens", self.max_prompt_length),
+            setting("rl.max_reply_tokens", self.max_response_length),
+            setting("rl.lora_rank", self.lora_rank),
+            setting("rl.validation_interval", self.validation_interval),
+            setting("rl.games", self.games),
+            setting("rl.learning_rate", self.learning_rate),
+            setting("rl.kl_coeff", self.kl_coeff),
+            setting("rl.clip_epsilon", self.clip_epsilon),
+            setting("rl.invalid_action_penalty", self.invalid_action_penalty),
+            setting("rl.lora_alpha", self.lora_alpha),
+        ])
     }
 }

@@ -1,8 +1,8 @@
 //! Arguments of the command that fine-tunes.
 
-#[cfg(feature = "weights")]
-use super::Start;
 use super::StartArgs;
+#[cfg(feature = "weights")]
+use super::start::{Start, setting};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -94,24 +94,20 @@ pub(crate) struct SftArgs {
 }
 
 impl SftArgs {
-    /// What the command starts from, with the options as settings of `[sft]`; `--set` has the last word.
+    /// What the command starts from, with the options as settings of `[sft]`.
     #[cfg(feature = "weights")]
     pub(crate) fn start(&self) -> Start {
-        let whole = [
-            ("examples", self.num_examples),
-            ("epochs", self.epochs),
-            ("batch_size", self.batch_size),
-            ("lora_rank", self.lora_rank),
-            ("max_tokens", self.max_tokens),
-            ("validation_interval", self.validation_interval),
-            ("checkpoint_interval", self.checkpoint_interval),
-            ("games", self.games),
-        ];
-        let numbers = [("learning_rate", self.learning_rate), ("lora_alpha", self.lora_alpha)];
-        let whole = whole.into_iter().filter_map(|(key, value)| Some((key, value?.to_string())));
-        let numbers = numbers.into_iter().filter_map(|(key, value)| Some((key, format!("{:?}", value?))));
-        let options = whole.chain(numbers).map(|(key, value)| format!("sft.{key}={value}"));
-        let start = self.config.start();
-        Start { overrides: options.chain(start.overrides.iter().cloned()).collect(), ..start }
+        self.config.start_with([
+            setting("sft.examples", self.num_examples),
+            setting("sft.epochs", self.epochs),
+            setting("sft.batch_size", self.batch_size),
+            setting("sft.lora_rank", self.lora_rank),
+            setting("sft.max_tokens", self.max_tokens),
+            setting("sft.validation_interval", self.validation_interval),
+            setting("sft.checkpoint_interval", self.checkpoint_interval),
+            setting("sft.games", self.games),
+            setting("sft.learning_rate", self.learning_rate),
+            setting("sft.lora_alpha", self.lora_alpha),
+        ])
     }
 }

@@ -4,6 +4,7 @@ use super::as_word;
 use clap::Args;
 use skillrl::config::{EnvKind, FILE_NAME, OptimizerUse};
 use std::ffi::OsString;
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
 /// A configuration, or a built-in world without one.
@@ -135,6 +136,18 @@ impl StartArgs {
         let named = self.config_file.as_ref().or(self.config.as_ref());
         Start { config: self.config.clone(), ..self.shared.start(named) }
     }
+
+    /// The same with options of the command as settings; `--set` has the last word.
+    #[cfg(feature = "weights")]
+    pub(crate) fn start_with(&self, options: impl IntoIterator<Item = Option<String>>) -> Start {
+        let start = self.start();
+        Start { overrides: options.into_iter().flatten().chain(start.overrides).collect(), ..start }
+    }
+}
+
+/// An option as the setting that it is, if it was given.
+pub(super) fn setting<T: Debug>(key: &str, value: Option<T>) -> Option<String> {
+    Some(format!("{key}={:?}", value?))
 }
 
 impl StartOption {

@@ -1,11 +1,12 @@
 //! The arguments of `skillrl train`: a configuration, a run, or a data file in its place.
 
+use super::start::setting;
 use super::{DataArgs, StartArgs};
 use clap::Args;
 use skillrl::pipeline::run_dir::is_run;
 use std::path::PathBuf;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct TrainArgs {
     #[command(flatten)]
     pub(crate) config: StartArgs,
@@ -95,8 +96,7 @@ impl TrainArgs {
             path.as_ref().map(|path| format!("env.{key}={}", path.display()))
         };
         let (questions, corpus) = (of_env("questions", &self.questions), of_env("corpus", &self.corpus));
-        let epochs = self.epochs.map(|epochs| format!("train.epochs={epochs}"));
-        let workers = self.workers.map(|workers| format!("run.workers={workers}"));
+        let (epochs, workers) = (setting("train.epochs", self.epochs), setting("run.workers", self.workers));
         let wait = self.wait.then(|| "retry.wait_for_account=true".to_owned());
         [wait, skill, out, questions, corpus, epochs, workers].into_iter().flatten().collect()
     }

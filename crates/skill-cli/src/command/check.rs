@@ -14,6 +14,7 @@ use skillrl::pipeline::run_dir::check::{Damage, Fault, Remedy, RunCheck, check};
 use skillrl::pipeline::run_dir::is_run;
 use skillrl::pipeline::run_dir::measurement::is_measurement;
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The most files that a line names.
@@ -31,13 +32,14 @@ pub(crate) fn run(args: &CheckArgs) -> crate::Result {
     }
     let found = match checked(&args.run) {
         Ok(found) => vec![found],
+        Err(error) if !args.run.is_dir() => return Err(error.into()),
         Err(error) => {
-            let mut places = Vec::new();
-            below(&args.run, MAX_DEPTH, &mut places);
-            if places.is_empty() {
+            let mut found = Vec::new();
+            below(&args.run, MAX_DEPTH, &mut found)?;
+            if found.is_empty() {
                 return Err(error.into());
             }
-            places.iter().map(|place| checked(place)).collect::<Result<Vec<_>, _>>()?
+            found
         }
     };
     report(&found, args.json)
@@ -59,18 +61,46 @@ fn checked(dir: &Path) -> Result<RunCheck, PipelineError> {
     if is_triggers(dir) { Ok(of_triggers(dir)) } else { check(dir) }
 }
 
-/// The runs and measurements in a directory that is none, in the order of their names.
-fn below(dir: &Path, depth: usize, places: &mut Vec<PathBuf>) {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut folders: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
-    folders.sort();
+/// Checks the runs and measurements in a directory that is none, in the order of their names. Folders that cannot be
+/// read may be such, so they are damaged.
+fn below(dir: &Path, depth: usize, found: &mut Vec<RunCheck>) -> Result<(), PipelineError> {
+    let folders = match folders_in(dir) {
+        Ok(folders) => folders,
+        Err(error) => {
+            let mut unreadable = RunCheck::of(dir);
+            unreadable.damage.push(Damage {
+                file: ".".to_owned(),
+                fault: Fault::Unreadable,
+                detail: Some(error.to_string()),
+                remedy: Remedy::OnlyCopy,
+            });
+            found.push(unreadable);
+            return Ok(());
+        }
+    };
+    if depth == 0 {
+        return Ok(());
+    }
     for folder in folders {
         if is_run(&folder) || is_measurement(&folder) || is_triggers(&folder) {
-            places.push(folder);
-        } else if depth > 1 {
-            below(&folder, depth - 1, places);
+            found.push(checked(&folder)?);
+        } else {
+            below(&folder, depth - 1, found)?;
         }
     }
+    Ok(())
+}
+
+fn folders_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            folders.push(path);
+        }
+    }
+    folders.sort();
+    Ok(folders)
 }
 
 /// The runs of a coding agent on queries: each record can be read, and the report is that of the records.
@@ -86,12 +116,19 @@ fn of_triggers(dir: &Path) -> RunCheck {
     match Kept::read(dir) {
         Ok(kept) => {
             found.n_whole = kept.measured.records.len();
-            let report = regular_file::read(&dir.join(REPORT)).ok();
-            let report = report.map(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
-            match report {
-                None => {}
-                Some(report) if report == serde_json::to_value(kept.report()).ok() => found.n_whole += 1,
-                Some(_) => found.damage.push(damage(REPORT, Fault::Changed, None, Remedy::Resume)),
+            let own = serde_json::to_value(kept.report()).expect("it is written as JSON");
+            match regular_file::read_if_there(&dir.join(REPORT)) {
+                Ok(None) => {}
+                Ok(Some(bytes)) => match serde_json::from_slice::<Value>(&bytes) {
+                    Ok(report) if report == own => found.n_whole += 1,
+                    Ok(_) | Err(_) => {
+                        found.damage.push(damage(REPORT, Fault::Changed, None, Remedy::Resume));
+                    }
+                },
+                Err(error) => {
+                    let detail = Some(error.to_string());
+                    found.damage.push(damage(REPORT, Fault::Unreadable, detail, Remedy::Resume));
+                }
             }
         }
         Err(error) => {

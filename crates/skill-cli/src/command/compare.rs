@@ -37,9 +37,9 @@ pub(crate) fn run(args: &CompareArgs) -> crate::Result {
 /// The runs, where a directory may stand for those in it.
 fn whole(named: &[PathBuf]) -> Vec<PathBuf> {
     let all = named.iter().flat_map(|path| match runs_in(path) {
+        Ok(runs) if !runs.is_empty() => runs,
         // A row says what is wrong with it.
-        runs if runs.is_empty() => vec![path.clone()],
-        runs => runs,
+        Ok(_) | Err(_) => vec![path.clone()],
     });
     all.collect()
 }

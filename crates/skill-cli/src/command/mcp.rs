@@ -9,10 +9,7 @@ pub(crate) fn run(args: &McpArgs) -> crate::Result {
     use skill_mcp::{McpError, McpOptions, McpServer};
     use skillrl::pipeline::StopSignal;
 
-    let of_mcp = |error: McpError| {
-        let hint = error.hint();
-        CommandError::new(skillrl::llm::error::with_causes(&error)).with_hint(hint)
-    };
+    let of_mcp = |error: McpError| CommandError::of(&error).with_hint(error.hint());
     let program = std::env::current_exe().trying_to("find this program, which is what trains")?;
     let options = McpOptions {
         max_calls: args.max_calls,

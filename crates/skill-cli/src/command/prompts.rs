@@ -6,13 +6,10 @@ pub(crate) fn export(dir: &Path, force: bool) -> crate::Result {
     let files: Vec<(String, &str)> =
         skillrl::built_in_prompts().map(|(name, source)| (format!("{name}.md"), source)).collect();
     let files = files.iter().map(|(name, source)| (name.as_str(), *source));
-    let mut text = String::new();
-    for path in super::write_files(dir, files, force)? {
-        text.push_str(&format!("wrote {}\n", path.display()));
-    }
-    text.push_str(&format!(
-        "change them, and name the directory in the configuration:\n\n[prompts]\ndir = \"{}\"\n",
+    let written = super::write_files(dir, files, force)?;
+    let written: String = written.iter().map(|path| format!("wrote {}\n", path.display())).collect();
+    super::print(&format!(
+        "{written}change them, and name the directory in the configuration:\n\n[prompts]\ndir = \"{}\"\n",
         dir.display()
-    ));
-    super::print(&text)
+    ))
 }

@@ -4,7 +4,6 @@ use super::CommandError;
 use crate::args::{PruneArgs, Start, as_word};
 use crate::consent::agree_to_address;
 use crate::estimates::passes_cost;
-use crate::measuring::check_not_empty;
 use crate::progress::{Progress, Show};
 use crate::table::{counted, grouped, harmless};
 use skillrl::core::rules::{SkillRule, skill_rules};
@@ -13,11 +12,12 @@ use skillrl::core::usage::dollars;
 use skillrl::engine::Engine;
 use skillrl::envs::Split;
 use skillrl::estimate::{Span, StageEstimate};
-use skillrl::pipeline::noise::{ALPHA, recorded_flip_rate};
+use skillrl::pipeline::StopSignal;
+use skillrl::pipeline::identity::check_not_empty;
+use skillrl::pipeline::noise::{ALPHA, flip_rate_at};
 use skillrl::pipeline::provenance::Origin;
 use skillrl::pipeline::prune::{PruneRecord, RuleDecision, RuleRecord, RuleToTry};
 use skillrl::pipeline::records::paired::PairedRecord;
-use skillrl::pipeline::{RunReader, StopSignal};
 use skillrl::prune::{PRUNED_DIR, PruneOptions, RECORD_FILE, order, prune};
 use skillrl::reports::words::{percent, points};
 use skillrl::{trainer, world};
@@ -46,16 +46,14 @@ pub(crate) fn run(args: &PruneArgs) -> crate::Result {
     let (name, skill) = skillrl::skills::chosen(&loaded, args.skill.as_deref(), env.as_ref())?;
     check_not_empty(env.as_ref(), Split::Val)?;
     let n_items = env.items(Split::Val).len();
-    let flip_rate =
-        RunReader::open(&loaded.run_dir()).ok().and_then(|run| recorded_flip_rate(&run).ok().flatten());
-    check_noise(args.margin, n_items, flip_rate)?;
+    check_noise(args.margin, n_items, flip_rate_at(&loaded.run_dir())?)?;
     let rules = skill_rules(&skill);
     if rules.is_empty() {
         let error = CommandError::new(format!("{name} has no rules outside of its protected parts"));
         return Err(error.with_hint("name another skill with --skill").into());
     }
     let run_dir = loaded.run_dir();
-    let order = order(&run_dir, &skill, &rules);
+    let order = order(&run_dir, &skill, &rules)?;
     if args.dry_run {
         // An upper bound: one pass with the skill, and one without each rule.
         let n_samples = (rules.len() + 1) * settings.evidence.selection_repeats;

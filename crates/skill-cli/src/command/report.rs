@@ -22,8 +22,7 @@ pub(crate) fn run(args: &ReportArgs) -> crate::Result {
         return Err(CommandError::new(message).with_hint("leave out --tensorboard and --doubtful").into());
     }
     if args.json {
-        let report = super::pretty_json(&skillrl::report::any(&args.run)?);
-        return super::print(&format!("{report}\n"));
+        return super::print_pretty_json(&skillrl::report::any(&args.run)?);
     }
     if let Some(folder) = &args.tensorboard {
         let path = skillrl::report::write_tensorboard(&args.run, folder)?;

@@ -10,15 +10,13 @@ pub(crate) fn run(_: &crate::args::RlArgs) -> crate::Result {
 
 #[cfg(feature = "weights")]
 mod built_in {
-    use crate::args::{RlArgs, Start};
-    use crate::banks::check_named;
+    use crate::args::RlArgs;
     use crate::command::{block_on, print_json, print_wrapped, say};
+    use crate::phase;
     use crate::progress::{Progress, Show};
     use crate::run_report::write_after;
     use crate::run_text::summary::weights_lines;
-    use crate::start::load_started;
-    use skillrl::config::OptimizerUse;
-    use skillrl::pipeline::kind::KindSummary as _;
+    use skillrl::pipeline::kind::RunKind;
     use skillrl::pipeline::records::rl::RlSummary;
     use skillrl::pipeline::{PipelineError, StopSignal};
     use skillrl::policy::{trainable, with_policy};
@@ -28,17 +26,9 @@ mod built_in {
     use std::sync::Arc;
 
     pub(crate) fn run(args: &RlArgs) -> crate::Result {
-        let start =
-            Start { is_phase: true, trains_weights: true, optimizer: OptimizerUse::Teaching, ..args.start() };
-        let started = load_started(&start, args.quiet || args.json)?;
-        let out = started.out(args.out.as_deref(), "rl");
-        let skill_bank = started.skill_bank(args.skill_bank.as_deref());
-        if let Some(bank) = &skill_bank {
-            check_named(bank)?;
-        }
-        if args.resume && !RlSummary::KIND.is_at(&out) {
-            return Err(PipelineError::NoRun { path: out }.into());
-        }
+        let named = (args.out.as_deref(), args.skill_bank.as_deref());
+        let how = (args.resume, args.quiet || args.json);
+        let (started, out, skill_bank) = phase::begin(RunKind::Rl, args.start(), named, how)?;
         let loaded = match args.policy.clone().or_else(|| started.fine_tuned()) {
             Some(policy) => {
                 if !args.quiet && !args.json {

@@ -10,20 +10,19 @@ pub(crate) fn run(_: &crate::args::SftArgs) -> crate::Result {
 
 #[cfg(feature = "weights")]
 mod built_in {
-    use crate::args::{SftArgs, Start};
-    use crate::banks::check_named;
+    use crate::args::SftArgs;
     use crate::command::{CommandError, block_on, print_json, print_wrapped, say};
+    use crate::phase;
     use crate::progress::{Progress, Show};
     use crate::run_report::write_after;
     use crate::run_text::summary::weights_lines;
-    use crate::start::load_started;
     use skillrl::bank::{Episode, read_episodes};
-    use skillrl::config::{LoadedConfig, OptimizerUse};
+    use skillrl::config::LoadedConfig;
     use skillrl::engine::Engine;
     use skillrl::llm::text_file;
-    use skillrl::pipeline::kind::KindSummary as _;
+    use skillrl::pipeline::StopSignal;
+    use skillrl::pipeline::kind::RunKind;
     use skillrl::pipeline::records::sft::SftSummary;
-    use skillrl::pipeline::{PipelineError, StopSignal};
     use skillrl::policy::{trainable, with_policy};
     use skillrl::reports::words::counted;
     use skillrl::sft::{SftRequest, prepare, teacher};
@@ -33,22 +32,13 @@ mod built_in {
     use std::sync::Arc;
 
     pub(crate) fn run(args: &SftArgs) -> crate::Result {
-        let start =
-            Start { is_phase: true, trains_weights: true, optimizer: OptimizerUse::Teaching, ..args.start() };
-        let started = load_started(&start, args.quiet || args.json)?;
-        let out = started.out(args.out.as_deref(), "sft");
-        let skill_bank = started.skill_bank(args.skill_bank.as_deref());
-        if let Some(bank) = &skill_bank {
-            check_named(bank)?;
-        }
+        let named = (args.out.as_deref(), args.skill_bank.as_deref());
+        let how = (args.resume, args.quiet || args.json);
+        let (started, out, skill_bank) = phase::begin(RunKind::Sft, args.start(), named, how)?;
         let loaded = match &args.policy {
             Some(policy) => with_policy(&started.loaded, policy)?,
             None => trainable(&started.loaded, &out)?,
         };
-        if args.resume && !SftSummary::KIND.is_at(&out) {
-            let error = PipelineError::NoRun { path: out };
-            return Err(error.into());
-        }
         let demonstrator = match &args.demos {
             Some(path) => Demonstrator::Episodes(episodes(path)?),
             None => expert(&loaded)?,

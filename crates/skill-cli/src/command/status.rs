@@ -15,7 +15,7 @@ pub(crate) fn run(args: &StatusArgs) -> crate::Result {
     if args.csv {
         return super::print(&skillrl::runs::table_of(&args.dir, &[], Depth::Rows)?.csv());
     }
-    let runs = runs_in(&args.dir);
+    let runs = runs_in(&args.dir)?;
     if runs.is_empty() {
         let path = args.dir.clone();
         return Err(PipelineError::NoRun { path }.into());

@@ -13,7 +13,7 @@ mod built_in {
     use crate::args::TrainServerArgs;
     use crate::command::{CommandError, heeding_signals, print, runtime, say};
     use crate::error::OfFile as _;
-    use skill_serve::{AccessError, Token};
+    use crate::served;
     use skillrl::llm::error::with_causes;
     use skillrl::pipeline::StopSignal;
     use skillrl::tinker::server::{ServerSettings, TinkerServer};
@@ -21,7 +21,8 @@ mod built_in {
     use tokio::net::TcpListener;
 
     pub(crate) fn run(args: &TrainServerArgs) -> crate::Result {
-        let (token, is_made_up) = key(args)?;
+        let token = served::token(args.listen, args.key_env.as_deref(), ["key", "--key-env"])?;
+        let is_made_up = args.key_env.is_none();
         let shown = token.as_ref().filter(|_| is_made_up).map(|token| token.as_str().to_owned());
         let models: Vec<(String, PathBuf)> = args.models.iter().map(|text| named(text)).collect();
         let names: Vec<String> = models.iter().map(|(name, _)| name.clone()).collect();
@@ -67,22 +68,6 @@ mod built_in {
                 (absolute.file_name().unwrap_or_default().to_string_lossy().into_owned(), path.to_owned())
             }
         }
-    }
-
-    /// The key of clients, and whether it was made up here.
-    fn key(args: &TrainServerArgs) -> crate::Result<(Option<Token>, bool)> {
-        let usage = |error: AccessError| CommandError::new(with_causes(&error)).with_hint(error.hint());
-        if let Some(name) = &args.key_env {
-            let text = std::env::var(name).map_err(|_| {
-                CommandError::new(format!("the environment variable {name} holds no key"))
-                    .with_hint(format!("set {name} to the key, or leave `--key-env` out"))
-            })?;
-            return Ok((Some(Token::new(&text).map_err(usage)?), false));
-        }
-        if args.listen.ip().is_loopback() {
-            return Ok((None, false));
-        }
-        Ok((Some(Token::random().map_err(usage)?), true))
     }
 
     #[cfg(test)]

@@ -9,10 +9,10 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde::Serialize;
 use skillrl::config::{LoadedConfig, ModelRole};
-use skillrl::core::{MeanScore, RolloutResult, SkillDoc};
+use skillrl::core::{MeanScore, RolloutResult};
 use skillrl::cost::{has_prices, prices};
 use skillrl::engine::Engine;
-use skillrl::envs::{Env, Item, RolloutCtx, Split};
+use skillrl::envs::{EnvError, RolloutCtx, Split};
 use skillrl::llm::{
     CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, ContentPart, Journal, JournalOptions, Journaled,
     LlmError, Message, ModelId, Usage,
@@ -98,8 +98,14 @@ pub(crate) fn run(args: &TryArgs) -> crate::Result {
     })?;
     let calls = Arc::new(Mutex::new(Vec::new()));
     let watched = |role: ModelRole, model: Arc<dyn ChatModel>| {
-        let cost = role.config(&loaded.config).filter(|config| has_prices(config)).map(prices);
-        Watched::around(role, model, journal.clone(), Arc::clone(&calls), cost)
+        let prices = role.config(&loaded.config).filter(|config| has_prices(config)).map(prices);
+        let sent = Arc::default();
+        let sending: Arc<dyn ChatModel> = Arc::new(Sending { model, sent: Arc::clone(&sent) });
+        let kept = match &journal {
+            Some(journal) => Arc::new(Journaled::new(sending, journal.clone())),
+            None => sending,
+        };
+        Watched { role, kept, sent, calls: Arc::clone(&calls), prices }
     };
     let target = watched(ModelRole::Target, engine.model(ModelRole::Target)?);
     let judge_role = ModelRole::of_judge(&loaded.config).unwrap_or(ModelRole::Judge);
@@ -109,8 +115,8 @@ pub(crate) fn run(args: &TryArgs) -> crate::Result {
     let stop = StopSignal::default();
     let place = CallPlace::new(PLACE).child(&item.id);
     let call = CallCtx { cancel: stop.soon.clone(), ..CallCtx::new(place) }.with(skill.agent_view());
-    let outcome =
-        play(env.as_ref(), item, &skill, &target, RolloutCtx { call, judge, ..RolloutCtx::default() }, stop)?;
+    let ctx = RolloutCtx { call, judge, ..RolloutCtx::default() };
+    let outcome = super::block_on(stop, "stopping", env.rollout(item, &skill, &target, &ctx))?;
     if let Some(journal) = &journal {
         let committed = super::block_on(StopSignal::default(), "stopping", journal.flush())?;
         committed.map_err(PipelineError::Journal)?;
@@ -142,17 +148,15 @@ pub(crate) fn run(args: &TryArgs) -> crate::Result {
 
 /// Ends with the failure of the attempt, unless a reply came: it is shown, and that is what this command is for.
 fn failed(error: skillrl::Error) -> crate::Result {
-    if !is_half_character(&error) {
+    // The model replied each time with half a character.
+    let is_half =
+        matches!(&error, skillrl::Error::Attempt(EnvError::Model(error)) if error.is_half_character());
+    if !is_half {
         return Err(error.into());
     }
     let hint = "a run repeats such a request, and ends with exit code 5 if it comes to nothing else";
     super::say(&format!("warning: no score: {}; {hint}", skillrl::llm::error::with_causes(&error)));
     Ok(())
-}
-
-/// True if the model replied each time with half a character.
-fn is_half_character(error: &skillrl::Error) -> bool {
-    matches!(error, skillrl::Error::Attempt(skillrl::envs::EnvError::Model(error)) if error.is_half_character())
 }
 
 /// The tokens of all replies, regardless of who paid for them.
@@ -162,17 +166,6 @@ fn used(calls: &[Call]) -> Usage {
         used += reply.usage;
     }
     used
-}
-
-fn play(
-    env: &dyn Env,
-    item: &Item,
-    skill: &SkillDoc,
-    target: &dyn ChatModel,
-    ctx: RolloutCtx,
-    stop: StopSignal,
-) -> crate::Result<Result<RolloutResult, skillrl::envs::EnvError>> {
-    super::block_on(stop, "stopping", env.rollout(item, skill, target, &ctx))
 }
 
 /// The journal of the run, with the run's lock; `None` where there is no run, or its journal is not to be written.
@@ -203,24 +196,6 @@ struct Watched {
     sent: Arc<Mutex<Vec<ChatRequest>>>,
     calls: Arc<Mutex<Vec<Call>>>,
     prices: Option<skillrl::llm::Prices>,
-}
-
-impl Watched {
-    fn around(
-        role: ModelRole,
-        model: Arc<dyn ChatModel>,
-        journal: Option<Journal>,
-        calls: Arc<Mutex<Vec<Call>>>,
-        prices: Option<skillrl::llm::Prices>,
-    ) -> Self {
-        let sent = Arc::default();
-        let sending: Arc<dyn ChatModel> = Arc::new(Sending { model, sent: Arc::clone(&sent) });
-        let kept = match journal {
-            Some(journal) => Arc::new(Journaled::new(sending, journal)),
-            None => sending,
-        };
-        Self { role, kept, sent, calls, prices }
-    }
 }
 
 #[async_trait]

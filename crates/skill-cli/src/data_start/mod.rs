@@ -9,7 +9,7 @@ mod traces;
 mod written;
 
 pub(crate) use guess::Proposal;
-pub(crate) use models::{further_settings, judge_settings};
+pub(crate) use models::{further_settings, of_role, setting};
 pub(crate) use written::{WrittenConfig, has_answered_call};
 
 use crate::args::{DataArgs, MadeConfig, Start, as_word};
@@ -18,7 +18,6 @@ use crate::error::CommandError;
 use crate::start::load_start;
 use fields::Shown;
 use guess::Guess;
-use models::setting;
 use skillrl::config::key::ValueType;
 use skillrl::config::{Config, ConfigError, FILE_NAME, LoadedConfig, Problem, ProblemKind};
 use skillrl::envs::Split;
@@ -338,15 +337,12 @@ fn fetched(data: &Path) -> crate::Result<(PathBuf, String)> {
     };
     let asked = std::env::var(skillrl::env_vars::HUB_ENDPOINT).ok().filter(|asked| !asked.trim().is_empty());
     let endpoint = asked.unwrap_or_else(|| HUB_ENDPOINT.to_owned());
-    let transport = skillrl::llm::ReqwestTransport::new().map_err(|error| {
-        CommandError::new(skillrl::llm::error::with_causes(&error)).with_code(crate::exit_code::OTHER)
-    })?;
+    let transport = skillrl::llm::ReqwestTransport::new()
+        .map_err(|error| CommandError::of(&error).with_code(crate::exit_code::OTHER))?;
     let hub = Hub::new(&endpoint, &transport);
     let fetching = hub.fetch(&name, Path::new("data"));
     let path = crate::runtime::block_on(skillrl::pipeline::StopSignal::default(), "stopping", fetching)?
-        .map_err(|error| {
-            CommandError::new(skillrl::llm::error::with_causes(&error)).with_hint(error.hint())
-        })?;
+        .map_err(|error| CommandError::of(&error).with_hint(error.hint()))?;
     Ok((path, name.short().to_owned()))
 }
 

@@ -1,6 +1,6 @@
 //! The models of a run that is started from data: by the options, or by the keys that are set.
 
-use crate::args::DataArgs;
+use crate::args::{DataArgs, Price};
 use crate::coding_agent::model_settings;
 use crate::error::CommandError;
 use skillrl::config::LoadedConfig;
@@ -59,57 +59,42 @@ pub(super) fn settings(
     roles.extend(args.judge.as_ref().map(|judge| ("judge", judge)));
     let mut settings = Vec::new();
     for (role, name) in roles {
-        let mut add = |key: &str, value: &str| settings.push(setting(&format!("models.{role}.{key}"), value));
-        // Many small servers and local models know no schemas, and JSON is read from any text.
-        let reads_json = role != "target";
-        if args.base_url.is_none() && is_local(name) {
-            add("kind", "local");
-            add("path", name);
-            if reads_json {
-                add("response_schema", "ignore");
-            }
-            continue;
-        }
-        if args.base_url.is_none()
-            && let Some(of_agent) = model_settings(role, name)?
-        {
-            settings.extend(of_agent);
-            continue;
-        }
-        let mut add = |key: &str, value: &str| settings.push(setting(&format!("models.{role}.{key}"), value));
-        if let Some(url) = &args.base_url {
-            add("base_url", url);
-            add("model", name);
-            if reads_json {
-                add("response_format", "off");
-            }
-        } else {
-            let (provider, model) = provider_of(name)?;
-            add("provider", provider);
-            add("model", model);
-        }
-        if let Some(price) = args.price {
-            add("price_input", &format!("{:?}", price.input));
-            add("price_output", &format!("{:?}", price.output));
-        }
+        settings.extend(of_role(role, name, (args.base_url.as_deref(), args.price))?);
     }
     Ok(settings)
 }
 
-/// The settings of a judge by its name alone.
-pub(crate) fn judge_settings(name: &str) -> crate::Result<Vec<String>> {
-    if let Some(of_agent) = model_settings("judge", name)? {
+/// The settings of a role by the name of its model: one of a server of a person's own, weights on this machine, a coding
+/// agent, or a model of a provider.
+pub(crate) fn of_role(
+    role: &str,
+    name: &str,
+    (base_url, price): (Option<&str>, Option<Price>),
+) -> crate::Result<Vec<String>> {
+    let key = |key: &str, value: &str| setting(&format!("models.{role}.{key}"), value);
+    // Many small servers and local models know no schemas, and JSON is read from any text.
+    let reads_json = role != "target";
+    let mut settings: Vec<String> = if let Some(url) = base_url {
+        let without = reads_json.then(|| key("response_format", "off"));
+        [key("base_url", url), key("model", name)].into_iter().chain(without).collect()
+    } else if is_local(name) {
+        let without = reads_json.then(|| key("response_schema", "ignore"));
+        return Ok([key("kind", "local"), key("path", name)].into_iter().chain(without).collect());
+    } else if let Some(of_agent) = model_settings(role, name)? {
         return Ok(of_agent);
-    }
-    if is_local(name) {
-        return Ok(vec![
-            setting("models.judge.kind", "local"),
-            setting("models.judge.path", name),
-            setting("models.judge.response_schema", "ignore"),
-        ]);
-    }
-    let (provider, model) = provider_of(name)?;
-    Ok(vec![setting("models.judge.provider", provider), setting("models.judge.model", model)])
+    } else {
+        let (provider, model) = provider_of(name)?;
+        vec![key("provider", provider), key("model", model)]
+    };
+    settings.extend(priced(price, &key));
+    Ok(settings)
+}
+
+/// The prices of `--price` as settings of a model.
+fn priced(price: Option<Price>, key: &impl Fn(&str, &str) -> String) -> impl Iterator<Item = String> {
+    price.into_iter().flat_map(move |Price { input, output }| {
+        [key("price_input", &format!("{input:?}")), key("price_output", &format!("{output:?}"))]
+    })
 }
 
 /// The settings of a further model by its name alone, as `[models.targets.TARGET]`: weights on this machine, a model of
@@ -123,12 +108,7 @@ pub(crate) fn further_settings(
     if data.base_url.is_none() && is_local(name) {
         return Ok(vec![key("kind", "local"), key("path", name)]);
     }
-    let price = data.price.iter().flat_map(|price| {
-        [
-            key("price_input", &format!("{:?}", price.input)),
-            key("price_output", &format!("{:?}", price.output)),
-        ]
-    });
+    let price = priced(data.price, &key);
     let own = loaded.config.models.target.served();
     // A server with such names of its own, such as a router, is asked by them.
     let has_prefix = own.is_some_and(|own| own.model.contains('/'));
@@ -180,6 +160,7 @@ fn provider_of(name: &str) -> Result<(&str, &str), CommandError> {
     })
 }
 
-pub(super) fn setting(key: &str, value: &str) -> String {
+/// A setting in the form `KEY=VALUE`.
+pub(crate) fn setting(key: &str, value: &str) -> String {
     format!("{key}={value}")
 }

@@ -2,10 +2,13 @@
 
 use crate::args::as_word;
 use crate::error::CommandError;
+use serde_json::Value;
 use skillrl::config::{Config, LoadedConfig, ModelConfig};
 use skillrl::core::canonical::hex_sha256;
 use skillrl::llm::journal::{CallFilter, JournalReader};
 use skillrl::pipeline::run_dir::JOURNAL_FILE;
+use skillrl::reports::flattened;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The beginning of the line that tells whether anybody has edited the file.
@@ -150,34 +153,14 @@ fn is_simulated(loaded: &LoadedConfig) -> bool {
 
 /// The settings in which two configurations differ, each with both values.
 fn differences(before: &LoadedConfig, now: &LoadedConfig) -> Vec<String> {
-    let (before, now) = (flat(&before.config), flat(&now.config));
-    let keys: std::collections::BTreeSet<&String> = before.keys().chain(now.keys()).collect();
-    let shown = |value: Option<&serde_json::Value>| value.map_or("not set".to_owned(), ToString::to_string);
-    keys.into_iter()
-        .filter(|key| before.get(*key) != now.get(*key))
-        .map(|key| format!("{key}: {}, now {}", shown(before.get(key)), shown(now.get(key))))
-        .collect()
-}
-
-fn flat(config: &Config) -> std::collections::BTreeMap<String, serde_json::Value> {
-    fn walk(
-        path: &str,
-        value: serde_json::Value,
-        into: &mut std::collections::BTreeMap<String, serde_json::Value>,
-    ) {
-        match value {
-            serde_json::Value::Object(fields) => {
-                for (name, value) in fields {
-                    let path = if path.is_empty() { name } else { format!("{path}.{name}") };
-                    walk(&path, value, into);
-                }
-            }
-            value => drop(into.insert(path.to_owned(), value)),
-        }
-    }
-    let mut into = std::collections::BTreeMap::new();
-    walk("", config.to_json(), &mut into);
-    into
+    let mut all: BTreeMap<String, [Option<Value>; 2]> = BTreeMap::new();
+    let [before, now] = [before, now].map(|loaded| loaded.config.to_json());
+    flattened(&before, "", &mut |key, value| all.entry(key).or_default()[0] = Some(value.clone()));
+    flattened(&now, "", &mut |key, value| all.entry(key).or_default()[1] = Some(value.clone()));
+    // A key that is not there is another thing than one that is null.
+    let shown = |value: &Option<Value>| value.as_ref().map_or("not set".to_owned(), ToString::to_string);
+    let differ = all.iter().filter(|(_, [before, now])| before != now);
+    differ.map(|(key, [before, now])| format!("{key}: {}, now {}", shown(before), shown(now))).collect()
 }
 
 /// Names for another experiment that nothing has yet.

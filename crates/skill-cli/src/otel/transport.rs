@@ -32,9 +32,23 @@ impl Client {
             .enable_all()
             .build()
             .map_err(|error| error.to_string())?;
-        let asked = super::value(TIMEOUT).and_then(|text| text.parse().ok()).map(Duration::from_millis);
-        Ok(Self { transport: Arc::new(transport), runtime, timeout: asked.unwrap_or(DEFAULT_TIMEOUT) })
+        let timeout = timeout(super::value(TIMEOUT).as_deref()).unwrap_or_else(|problem| {
+            crate::log::say(&format!("warning: {problem}"));
+            DEFAULT_TIMEOUT
+        });
+        Ok(Self { transport: Arc::new(transport), runtime, timeout })
     }
+}
+
+/// The longest exchange by the text of the variable; of another form, what is wrong.
+fn timeout(asked: Option<&str>) -> Result<Duration, String> {
+    let Some(text) = asked else { return Ok(DEFAULT_TIMEOUT) };
+    text.parse().map(Duration::from_millis).map_err(|_| {
+        format!(
+            "{TIMEOUT} is {text:?}, and takes a whole number of milliseconds; exchanges end after {} ms",
+            DEFAULT_TIMEOUT.as_millis()
+        )
+    })
 }
 
 #[async_trait]
@@ -61,5 +75,22 @@ impl HttpClient for Client {
             response = response.header(name, value);
         }
         Ok(response.body(Bytes::from(answer.body))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_of_another_form_is_not_passed_over() {
+        let found = |text| timeout(text).ok();
+        assert_eq!(
+            (found(None), found(Some("2500"))),
+            (Some(DEFAULT_TIMEOUT), Some(Duration::from_millis(2500)))
+        );
+        for text in ["10s", "1.5", "-1", ""] {
+            assert_eq!(found(Some(text)), None, "{text:?}");
+        }
     }
 }

@@ -35,10 +35,8 @@ pub(crate) fn described(status: &RunOverview) -> String {
 /// A line for each fact.
 pub(crate) fn fact_lines(facts: &[Fact], indent: &str) -> String {
     let width = facts.iter().map(|fact| fact.name.len()).fold(NAME_WIDTH, usize::max);
-    facts.iter().fold(String::new(), |mut text, fact| {
-        let _ = writeln!(text, "{indent}{:<width$} {}", fact.name, harmless(&fact.words));
-        text
-    })
+    let line = |fact: &Fact| format!("{indent}{:<width$} {}\n", fact.name, harmless(&fact.words));
+    facts.iter().map(line).collect()
 }
 
 /// Current stage, results and spend of a run, and how to resume it.

@@ -1,15 +1,16 @@
 //! The results of a run, in a few lines.
 
-use crate::table::{counted, grouped};
+use crate::table::{counted, grouped, harmless};
 use skillrl::core::Origin;
 use skillrl::core::usage::dollars;
 use skillrl::llm::Spent;
-use skillrl::pipeline::RunReader;
+use skillrl::llm::error::with_causes;
 use skillrl::pipeline::records::StageTokens;
 use skillrl::pipeline::records::bank::BankSummary;
 use skillrl::pipeline::records::document::StepRecord;
 use skillrl::pipeline::records::paired::PairedRecord;
 use skillrl::pipeline::records::summary::{SearchEnd, Summary};
+use skillrl::pipeline::{PipelineError, RunReader};
 use skillrl::reports::words::{measured, percent, points};
 use skillrl::reports::{CautionKind, Outcome, Verdict};
 use std::fmt::Write as _;
@@ -108,17 +109,18 @@ pub(crate) fn next_of_document(outcome: Outcome, n_candidates: usize, run_dir: &
                 "work without a skill, or begin with another one; `skillrl report {run}` shows which items regressed"
             )
         }
-        Outcome::Unchanged if n_candidates == 0 && has_no_edit(run_dir) => {
-            format!(
+        Outcome::Unchanged if n_candidates == 0 => match has_no_edit(run_dir) {
+            Ok(true) => format!(
                 "`skillrl doctor` asks the optimizer for edits; `skillrl journal list {run}` lists its replies"
-            )
-        }
-        Outcome::Unchanged if n_candidates == 0 => {
-            format!(
+            ),
+            Ok(false) => format!(
                 "`skillrl report {run}` shows what each step came to; raise the caps of `[budget]` or `train.patience` \
                  where they ended the search"
-            )
-        }
+            ),
+            Err(error) => {
+                format!("`skillrl check {run}` names the damaged files: {}", harmless(&with_causes(&error)))
+            }
+        },
         Outcome::Unchanged => format!("`skillrl report {run}` shows why candidates were rejected"),
         Outcome::Untested => {
             format!("`skillrl eval --split test` measures it; `skillrl report {run}` shows the rest")
@@ -130,9 +132,9 @@ pub(crate) fn next_of_document(outcome: Outcome, n_candidates: usize, run_dir: &
 }
 
 /// True if no step of the run had a readable edit.
-fn has_no_edit(run: &Path) -> bool {
-    let history = RunReader::open(run).and_then(|run| run.history()).unwrap_or_default();
-    !history.is_empty() && history.iter().all(StepRecord::has_no_edit)
+fn has_no_edit(run: &Path) -> Result<bool, PipelineError> {
+    let history = RunReader::open(run)?.history()?;
+    Ok(!history.is_empty() && history.iter().all(StepRecord::has_no_edit))
 }
 
 /// What to do next with a run that trains a bank.

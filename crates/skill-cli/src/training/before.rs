@@ -213,28 +213,14 @@ fn uses_list_prices(loaded: &LoadedConfig, roles: &[ModelRole]) -> bool {
     })
 }
 
-/// What happens where the first measurement leaves nothing to learn or nothing to gain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Baseline {
-    /// The run goes on.
-    Kept,
-    /// A person is asked, and where that is not possible the run stops.
-    Asked,
-}
-
-impl Baseline {
-    pub(super) fn of(consent: Consent) -> Self {
-        if consent.is_data && !consent.agrees { Self::Asked } else { Self::Kept }
-    }
-}
-
 /// What is known of a run when it begins.
 #[derive(Debug)]
 pub(super) struct Beginning {
     /// What its checks found.
     pub(super) warnings: Vec<CheckWarning>,
-    /// What happens after its first measurement.
-    pub(super) baseline: Baseline,
+    /// If its first measurement leaves nothing to learn or to gain, a person is asked, and if that is not possible the run
+    /// stops; otherwise it goes on.
+    pub(super) asks_to_go_on: bool,
 }
 
 /// Shows a run, keeps in its directory what its checks found, and stops it after a first measurement that leaves nothing
@@ -286,10 +272,10 @@ fn goes_on(what: &str) -> bool {
 /// # Errors
 ///
 /// Its first measurement, which is on record, leaves nothing to learn or to gain.
-pub(super) fn check_known_baseline(loaded: &LoadedConfig, baseline: Baseline) -> Result<(), CommandError> {
+pub(super) fn check_known_baseline(loaded: &LoadedConfig) -> Result<(), CommandError> {
     let run = loaded.run_dir();
     let is_document = loaded.config.train.mode == TrainMode::Document;
-    if baseline == Baseline::Kept || !is_document || run_status(&run) != RunStatus::Unfinished {
+    if !is_document || run_status(&run) != RunStatus::Unfinished {
         return Ok(());
     }
     // What cannot be read is an error of the run that goes on.
@@ -310,13 +296,8 @@ impl EventSink for Watched {
             tracing::warn!(%error, "what the checks found is not kept with the run");
         }
         let Event::BaselineMeasured { score, .. } = event else { return };
-        if self.beginning.baseline == Baseline::Kept {
-            return;
-        }
-        let Some(what) = without_gain(*score) else { return };
-        if goes_on(what) {
-            return;
-        }
+        let lost = without_gain(*score).filter(|what| self.beginning.asks_to_go_on && !goes_on(what));
+        let Some(what) = lost else { return };
         *self.stopped.lock() = Some(what.to_owned());
         self.stop.soon.cancel();
     }

@@ -14,8 +14,7 @@ use crate::run_report::verdict_of;
 use crate::run_text::summary::{bank_lines, next_of_bank, next_of_document, summary_lines, verdict_text};
 use crate::runtime::{STOPPING_RUN, block_on};
 use crate::start::{load_start, simulated_line};
-use before::{Baseline, Beginning, Consent, Watched, served_name};
-use clap::Parser as _;
+use before::{Beginning, Consent, Watched, served_name};
 use skillrl::Failure;
 use skillrl::config::{LoadedConfig, ModelRole, TrainMode};
 use skillrl::llm::Spent;
@@ -26,17 +25,9 @@ use skillrl::reports::Verdict;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The arguments of `train` by themselves, whose defaults other commands start from.
-#[derive(clap::Parser)]
-struct Plain {
-    #[command(flatten)]
-    args: TrainArgs,
-}
-
 /// Trains by a configuration that a command has made, and about which it has asked.
 pub(crate) fn train_made(start: Start, common: &AgentArgs, agrees: bool) -> crate::Result {
-    let plain = Plain::try_parse_from(["train"]).map_err(|error| CommandError::new(error.to_string()))?;
-    let args = TrainArgs { json: common.json, quiet: common.quiet, yes: agrees, ..plain.args };
+    let args = TrainArgs { json: common.json, quiet: common.quiet, yes: agrees, ..TrainArgs::default() };
     train(&DataStart { start, written: None, is_data: false }, &args, agrees)
 }
 
@@ -56,9 +47,11 @@ pub(crate) fn train(data: &DataStart, args: &TrainArgs, agrees: bool) -> crate::
     };
     let warnings = before::say_and_ask(&loaded, consent)?;
     // What the baseline shows is asked about in each run of a grid.
-    let baseline = || Baseline::of(Consent { agrees: args.yes, ..consent });
-    before::check_known_baseline(&loaded, baseline())?;
-    let beginning = || Beginning { warnings: warnings.clone(), baseline: baseline() };
+    let asks_to_go_on = data.is_data && !args.yes;
+    if asks_to_go_on {
+        before::check_known_baseline(&loaded)?;
+    }
+    let beginning = || Beginning { warnings: warnings.clone(), asks_to_go_on };
     match trained(&loaded, start, beginning(), args) {
         Err(error) if is_other_run(&error) && !has_answered_call(&loaded.run_dir()) => {
             // Nothing was answered, so nothing is lost.

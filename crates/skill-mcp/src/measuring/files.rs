@@ -3,6 +3,7 @@
 use super::beside;
 use crate::caps::Caps;
 use crate::error::ToolError;
+use crate::room::start_of;
 use crate::start::{LOG_ENDING, of_system};
 use serde::{Deserialize, Serialize};
 use skill_llm::regular_file;
@@ -57,9 +58,23 @@ pub(crate) struct Started {
     pub(crate) caps: Caps,
 }
 
-/// The record; `None` where there is none that this version reads.
-pub(super) fn read_started(dir: &Path) -> Option<Started> {
-    serde_json::from_slice(&regular_file::read(&beside(dir, STARTED_ENDING)).ok()?).ok()
+/// The record; `None` if there is none.
+///
+/// One that cannot be read is an error: it says what its process may spend, and that is not given to another one.
+pub(super) fn read_started(dir: &Path) -> Result<Option<Started>, ToolError> {
+    let path = beside(dir, STARTED_ENDING);
+    let unreadable = |said: String| {
+        ToolError::new(
+            format!("the record of a started measurement cannot be read: {}", path.display()),
+            "tell the person whom you work for: another version wrote that file, or it is damaged; it can be moved \
+             elsewhere, together with the directory of its measurement, when no process works on it",
+        )
+        .with_untrusted(start_of(&said))
+    };
+    let bytes = regular_file::read_if_there(&path).map_err(|error| unreadable(error.to_string()))?;
+    let parse =
+        |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()));
+    bytes.map(parse).transpose()
 }
 
 pub(super) fn write_started(dir: &Path, started: &Started) -> Result<(), ToolError> {

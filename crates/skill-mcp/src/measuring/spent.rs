@@ -87,7 +87,10 @@ pub(super) fn left(
         let work = works.get(&name).filter(|work| !work.has_ended());
         let is_at_work = work.is_some() || calls_dirs(&dir).iter().any(|dir| is_held(dir));
         sum.n_at_work += usize::from(is_at_work);
-        let started = read_started(&dir);
+        if all.caps == Caps::default() {
+            continue;
+        }
+        let started = read_started(&dir)?;
         let reserved = match work {
             Some(work) => Some(work.caps),
             None => started.as_ref().filter(|_| is_at_work).map(|started| started.caps),
@@ -119,17 +122,20 @@ impl Sum {
         (dir, started, config): (&Path, Option<&Started>, &Config),
         reserved: Caps,
     ) -> Result<(), ToolError> {
-        if self.caps == Caps::default() {
-            return Ok(());
-        }
         let own = started
-            .and_then(|Started { asked, .. }| Some(configs.load(&asked.config, &asked.set).ok()?.1.config));
-        let config = self.caps.money.map(|_| own.as_ref().unwrap_or(config));
-        let spent = spent_in(dir, config)?;
+            .filter(|_| self.caps.money.is_some())
+            .map(|Started { asked, .. }| configs.load(&asked.config, &asked.set));
+        // Earlier calls never cost what another configuration says.
+        let (prices, not_loaded) = match &own {
+            None => (Some(config), None),
+            Some(Ok((_, loaded))) => (Some(&loaded.config), None),
+            Some(Err(error)) => (None, Some(error)),
+        };
+        let spent = spent_in(dir, prices.filter(|_| self.caps.money.is_some()))?;
         self.calls = self.calls.saturating_add(spent.requests.max(reserved.calls.unwrap_or_default()));
         if self.caps.money.is_some() {
             let money = match spent.money {
-                None if spent.requests > 0 => return Err(unknown_cost(dir)),
+                None if spent.requests > 0 => return Err(unknown_cost(dir, not_loaded)),
                 money => money.unwrap_or_default(),
             };
             self.money += money.max(reserved.money.unwrap_or_default());
@@ -160,14 +166,24 @@ impl Sum {
     }
 }
 
-fn unknown_cost(dir: &Path) -> ToolError {
-    ToolError::new(
-        format!(
-            "the cost of the measurement {} is not known, so no maximum in money can be kept",
-            dir.display()
+/// `not_loaded` is why its configuration cannot be read, if that is the cause.
+fn unknown_cost(dir: &Path, not_loaded: Option<&ToolError>) -> ToolError {
+    let message = format!(
+        "the cost of the measurement {} is not known, so no maximum in money can be kept",
+        dir.display()
+    );
+    match not_loaded {
+        None => ToolError::new(
+            message,
+            "tell the person whom you work for: its configuration needs prices, or it has to be moved elsewhere",
         ),
-        "tell the person whom you work for: its configuration needs prices, or it has to be moved elsewhere",
-    )
+        Some(cause) => ToolError::new(
+            message,
+            "tell the person whom you work for: its configuration has to be readable, or the measurement has to be \
+             moved elsewhere",
+        )
+        .because(cause),
+    }
 }
 
 /// The names of all measurements beside this one: those with a directory, and those that have begun to work.

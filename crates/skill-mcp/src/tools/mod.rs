@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use skill_pipeline::RunReader;
-use skill_pipeline::kind::{is_of_document, trains_bank};
+use skill_pipeline::kind::{Trained, trained_at};
 use skill_pipeline::records::bank::BANK_DIR;
 use skill_report::watch::Found;
 use std::future::Future;
@@ -196,23 +196,21 @@ async fn in_depth<T: Send + 'static>(
 /// Refuses a run that trains no skill of its own: its files have other forms.
 fn check_document(run: &RunReader) -> Result<(), ToolError> {
     let path = run.path();
-    if is_of_document(path) {
-        return Ok(());
-    }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if trains_bank(path) {
-        return Err(ToolError::new(
+    match trained_at(path) {
+        Trained::Skill => Ok(()),
+        Trained::Bank => Err(ToolError::new(
             format!("the run {name} trains a bank, and not a single skill"),
             format!(
                 "read_run lists the titles of its active skills, whose texts are in {}; measure takes its name as `bank`",
                 path.join(BANK_DIR).display()
             ),
-        ));
+        )),
+        Trained::Weights => Err(ToolError::new(
+            format!("the run {name} trains weights, and not a skill"),
+            "read_run says what it came to; name a run that trains a skill",
+        )),
     }
-    Err(ToolError::new(
-        format!("the run {name} trains weights, and not a skill"),
-        "read_run says what it came to; name a run that trains a skill",
-    ))
 }
 
 /// Runs what reads files apart from what waits for clients.

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skill_core::{SkillDoc, StepIdx};
 use skill_pipeline::RunReader;
-use skill_pipeline::kind::{is_of_document, trains_bank};
+use skill_pipeline::kind::{Trained, trained_at};
 use skill_pipeline::records::bank::BANK_DIR;
 use skill_report::watch::Told;
 use skill_report::{BankComparison, BankReport, Comparison, EditLine, ReportOptions, StepRow, Verdict};
@@ -191,10 +191,10 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
     let (found, row) = shared.run(&input.run).await?;
     let limit = input.max_steps.unwrap_or(DEFAULT_STEPS).clamp(1, MAX_STEPS) as usize;
     let first = input.from_step.map(StepIdx);
-    let read = super::in_depth(&shared, found.clone(), move |run| match row_kind(run) {
-        Kind::Document => Read::of_document(run, first, limit),
-        Kind::Bank => Read::of_bank(run),
-        Kind::Weights => Ok(Read {
+    let read = super::in_depth(&shared, found.clone(), move |run| match trained_at(run.path()) {
+        Trained::Skill => Read::of_document(run, first, limit),
+        Trained::Bank => Read::of_bank(run),
+        Trained::Weights => Ok(Read {
             rows: Vec::new(),
             n_steps: 0,
             skill: None,
@@ -208,21 +208,6 @@ pub(super) async fn run(shared: Arc<Shared>, input: Input) -> Result<Output, Too
     let now = follow::now(&shared, &input.run, &found, &mut Told::default()).await?;
     let trains = row.files.kind_words().unwrap_or("a skill");
     Ok(said(read, trains, (RunBrief::from(&row), Position::from(&now))))
-}
-
-/// What a run trains, as far as its answer is another.
-enum Kind {
-    Document,
-    Bank,
-    Weights,
-}
-
-fn row_kind(run: &RunReader) -> Kind {
-    match run.path() {
-        path if is_of_document(path) => Kind::Document,
-        path if trains_bank(path) => Kind::Bank,
-        _ => Kind::Weights,
-    }
 }
 
 /// What was read of a run.

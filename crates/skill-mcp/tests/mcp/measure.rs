@@ -176,7 +176,7 @@ async fn only_skills_and_banks_are_measured() {
         ("skill", ".hidden/skill.md", "not found below"),
         ("skill", ".env.md", "not found below"),
         ("bank", "notes.txt", "form of a bank"),
-        ("bank", "one", "not train a bank"),
+        ("bank", "one", "has no bank"),
     ] {
         let said = client.refused("measure", asked("x", field, value)).await;
         assert!(said.contains(expected) && !said.contains("private"), "{field} {value}: {said}");

@@ -113,6 +113,73 @@ async fn money_counts_by_the_prices_of_the_configuration() {
     client.leave().await;
 }
 
+/// The end of a configuration in which calls of the demo have prices.
+const PRICES: &str = ", price_input = 1000.0, price_output = 1000.0";
+
+#[tokio::test]
+async fn calls_of_a_configuration_that_cannot_be_read_have_no_price() {
+    let place = Place::new();
+    place.write_demo();
+    let text = std::fs::read_to_string(place.path("configs/demo/skillrl.toml")).unwrap();
+    let paid =
+        format!("{{ kind = \"openai\", model = \"target\", base_url = \"http://127.0.0.1:1/v1\"{PRICES} }}");
+    let text = text.replace("{ kind = \"simulated\", sim_seed = 7 }", &paid);
+    for name in ["old", "new"] {
+        place.write(&format!("configs/demo/{name}.toml"), &text);
+    }
+    let options = McpOptions { max_money: Some(1e6), ..options(&place, "", OF_SKILL) };
+    let mut client = Client::begin(options).await;
+    let of = |name: &str, config: &str| json!({"name": name, "config": config});
+    client.call("measure", of("silent", "demo/old.toml")).await;
+    client.call("measure", of("paid", "demo/old.toml")).await;
+    measured_before(&place, "paid");
+    assert_eq!(client.call("measure", of("other", "demo/new.toml")).await["state"], "finished");
+    for damage in ["[train]\nepochs = \"many\"\n", ""] {
+        match damage {
+            "" => std::fs::remove_file(place.path("configs/demo/old.toml")).unwrap(),
+            text => place.write("configs/demo/old.toml", text),
+        }
+        let said = client.refused("measure", of("third", "demo/new.toml")).await;
+        assert!(said.contains("measurements/paid") && said.contains("old.toml"), "{said}");
+    }
+    // One that has sent nothing has cost nothing, by whatever prices.
+    std::fs::remove_file(place.path("runs/measurements/paid/journal.sqlite")).unwrap();
+    assert_eq!(client.call("measure", of("fourth", "demo/new.toml")).await["caps"]["money"], 1e6);
+    client.leave().await;
+}
+
+#[tokio::test]
+async fn nothing_is_started_beside_a_record_that_cannot_be_read() {
+    let place = Place::new();
+    place.write_demo();
+    let options = options(&place, "", OF_SKILL);
+    let of_server = |max_calls| McpOptions { max_calls, ..options.clone() };
+    let record = "runs/measurements/held.started.json";
+    let held = RunDir::open(&place.path("runs/measurements/held")).unwrap();
+    for damage in ["{", r#"{"asked": {}, "caps": {}, "of_a_newer_version": 1}"#, "is a directory"] {
+        match damage {
+            "is a directory" => {
+                std::fs::remove_file(place.path(record)).unwrap();
+                std::fs::create_dir(place.path(record)).unwrap();
+            }
+            text => place.write(record, text),
+        }
+        let mut client = Client::begin(of_server(Some(9))).await;
+        for name in ["other", "held"] {
+            let said = client.refused("measure", begun(name, 9)).await;
+            assert!(said.contains("held.started.json"), "{damage:?}: {said}");
+        }
+        client.leave().await;
+        // Where nothing is shared, what another one may spend decides nothing.
+        let mut client = Client::begin(of_server(None)).await;
+        let mut alone = asked(&format!("n{}", damage.len()));
+        alone["max_calls"] = 3.into();
+        assert_eq!(client.call("measure", alone).await["state"], "finished");
+        client.leave().await;
+    }
+    drop(held);
+}
+
 #[tokio::test]
 async fn those_at_work_count_with_their_caps_and_are_few() {
     let place = Place::new();

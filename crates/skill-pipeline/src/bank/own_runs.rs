@@ -74,12 +74,14 @@ pub struct RunEpisodes {
 ///
 /// # Errors
 ///
-/// A directory without a run, and a journal that is missing or cannot be read.
+/// A directory without a run, a journal that is missing or cannot be read, a rollout in it that cannot be read, and a
+/// history or a skill of the run that cannot be read.
 pub fn run_episodes(run: &Path) -> Result<RunEpisodes, PipelineError> {
     let reader = RunReader::open(run)?;
     let environment =
         reader.config().identity.get("env.name").and_then(|name| name.as_str()).unwrap_or_default();
-    let journal = JournalReader::open_at_rest(&run.join(JOURNAL_FILE))?;
+    let journal_path = run.join(JOURNAL_FILE);
+    let journal = JournalReader::open_at_rest(&journal_path)?;
     let mut read = RunEpisodes::default();
     let mut found: Vec<(String, RolloutResult)> = Vec::new();
     let mut held_out: BTreeSet<ItemId> = BTreeSet::new();
@@ -89,7 +91,7 @@ pub fn run_episodes(run: &Path) -> Result<RunEpisodes, PipelineError> {
         let Some(row) = rows.last() else { break };
         last = row.id;
         for row in rows {
-            let Some(result) = recorded_result(&row) else { continue };
+            let Some(result) = recorded_result(&row, &journal_path)? else { continue };
             match RolloutUse::at(&row.place) {
                 RolloutUse::Train => found.push((row.place, result)),
                 other => {
@@ -110,7 +112,7 @@ pub fn run_episodes(run: &Path) -> Result<RunEpisodes, PipelineError> {
     found.sort_by_cached_key(|(place, result)| {
         (step_of(place), place_of(place, result), result.id.clone(), result.trajectory.sample)
     });
-    let documents = documents(&reader);
+    let documents = documents(&reader)?;
     let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
     for (place, result) in found {
         let place = place_of(&place, &result);
@@ -139,15 +141,18 @@ fn place_of(place: &str, result: &RolloutResult) -> String {
 }
 
 /// The documents of a run, the longest first; empty for a run that keeps none.
-fn documents(reader: &RunReader) -> Vec<SkillDoc> {
-    let Ok(history) = reader.history() else { return Vec::new() };
-    let Ok(skills) = reader.skills(&history) else { return Vec::new() };
-    let steps = std::iter::once(StepIdx(0)).chain(history.iter().map(|record| record.step));
-    let of_step = |step| [skills.after(step).ok(), reader.skill_of(step, None).ok()];
-    let mut documents: Vec<SkillDoc> = steps.flat_map(of_step).flatten().collect();
+fn documents(reader: &RunReader) -> Result<Vec<SkillDoc>, PipelineError> {
+    let history = reader.history()?;
+    let skills = reader.skills(&history)?;
+    // A run that trains a bank has no initial document.
+    let initial = [skills.after(StepIdx(0)).ok(), reader.skill_of(StepIdx(0), None).ok()];
+    let mut documents: Vec<SkillDoc> = initial.into_iter().flatten().collect();
+    for record in &history {
+        documents.extend([skills.after(record.step)?, reader.skill_of(record.step, None)?]);
+    }
     documents.sort_by_key(|skill| std::cmp::Reverse(skill.agent_view().len()));
     documents.dedup();
-    documents
+    Ok(documents)
 }
 
 /// The hash of the document that is in the prompt of a rollout; empty where none is.
@@ -163,6 +168,43 @@ fn shown(documents: &[SkillDoc], result: &RolloutResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::{ConfigFile, RunIdentity};
+    use crate::run_dir::RunDir;
+    use skill_llm::journal::{ResultKey, StoredResult};
+    use skill_llm::{Journal, JournalOptions};
+    use std::fs;
+
+    /// The items of the episodes of a run whose journal has a result of this kind and content; an error names the file.
+    async fn check(kind: &str, content: &str, state: Option<&str>, expect: Result<usize, &str>) {
+        let dir = tempfile::tempdir().unwrap();
+        let run = RunDir::open(dir.path()).unwrap();
+        run.write_config(&ConfigFile::new(serde_json::Value::Null, RunIdentity::default()), None).unwrap();
+        if let Some(state) = state {
+            fs::write(dir.path().join("runtime_state.json"), state).unwrap();
+        }
+        let path = dir.path().join(JOURNAL_FILE);
+        let journal = Journal::open(&path, JournalOptions::default()).unwrap();
+        let stored = StoredResult { place: "collect / q1".to_owned(), content: content.to_owned() };
+        journal.record_result(ResultKey::new(kind, &[]), kind, "q1", stored);
+        journal.flush().await.unwrap();
+        drop(journal);
+        let found = run_episodes(dir.path()).map(|read| read.episodes.len()).map_err(|error| match error {
+            PipelineError::Corrupt { path, .. } => path,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(found, expect.map_err(|name| dir.path().join(name)));
+    }
+
+    #[tokio::test]
+    async fn a_rollout_or_a_history_that_cannot_be_read_is_no_missing_one() {
+        let result = RolloutResult::new(ItemId::new("q1"), 1.0, 1.0);
+        let whole = serde_json::json!({"result": result, "calls": 1, "usage": skill_core::Usage::default()});
+        let whole = whole.to_string();
+        check("rollout", &whole, None, Ok(1)).await;
+        check("another kind", "{}", None, Ok(0)).await;
+        check("rollout", "{}", None, Err(JOURNAL_FILE)).await;
+        check("rollout", &whole, Some("{"), Err("runtime_state.json")).await;
+    }
 
     #[test]
     fn the_place_tells_what_a_rollout_was_for() {

@@ -35,6 +35,7 @@ use skill_envs::{Env, SkillSource, Split};
 use skill_llm::regular_file;
 use skill_llm::{ChatModel, EmbeddingModel, Journal};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -205,11 +206,10 @@ impl BankRun<'_> {
         let mut hidden_in: BTreeMap<(ItemId, usize), SkillRef> = BTreeMap::new();
         let mut work: Vec<Attempt<'_>> = Vec::with_capacity(planned.len());
         for attempt in planned {
-            if !shown_to.contains_key(&attempt.item.id) {
-                let shown = self.selected(&source, attempt.item, &ctx).await?;
-                shown_to.insert(attempt.item.id.clone(), shown);
-            }
-            let shown = shown_to.get(&attempt.item.id).map(Vec::as_slice).unwrap_or_default();
+            let shown: &[SkillRef] = match shown_to.entry(attempt.item.id.clone()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(self.selected(&source, attempt.item, &ctx).await?),
+            };
             let sample = u32::try_from(attempt.draw).unwrap_or(u32::MAX);
             let hidden = match round {
                 0 => None,
@@ -250,7 +250,7 @@ impl BankRun<'_> {
         let mut shown_by_type: BTreeMap<String, ShownOfType> = BTreeMap::new();
         for episode in episodes {
             let item = episode.item.clone();
-            let shown = shown_to.get(&item).cloned().unwrap_or_default();
+            let shown = shown_to.get(&item).cloned().expect("each training task was shown its skills");
             shown_by_type.entry(episode.task_type.clone()).or_default().insert(item, shown);
         }
         let earlier = std::mem::take(&mut self.pooled);

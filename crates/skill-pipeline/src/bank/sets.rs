@@ -2,6 +2,7 @@
 
 use super::BankSettings;
 use crate::error::PipelineError;
+use crate::identity::check_not_empty;
 use serde_json::{Value, json};
 use skill_bank::episode::{ItemSets, TestItems, TrainItems, TrialItems, ValidationItems};
 use skill_core::random::Dice;
@@ -18,9 +19,7 @@ use std::collections::BTreeMap;
 pub fn item_sets(env: &dyn Env, settings: &BankSettings, seed: u64) -> Result<ItemSets, PipelineError> {
     let dice = Dice::new(seed, &["trial set"]);
     let mut by_type = by_type(env);
-    if by_type.is_empty() {
-        return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split: Split::Train });
-    }
+    check_not_empty(env, Split::Train)?;
     let (mut taught, mut tried) = (Vec::new(), Vec::new());
     for items in by_type.values_mut() {
         items.sort_by(|one, other| {

@@ -19,8 +19,7 @@ use crate::records::epoch::EpochRecords;
 use crate::run_dir::RunReader;
 use lines::TrackedSkill;
 use serde::Serialize;
-use serde_json::Value;
-use skill_core::{EpochIdx, Gate, GateMetric, RegionKind, SkillDoc, SkillHash, StepIdx};
+use skill_core::{EpochIdx, Gate, RegionKind, SkillDoc, SkillHash, StepIdx};
 use std::fmt;
 
 /// What put a line into a skill.
@@ -156,15 +155,7 @@ struct Course<'a> {
 
 impl<'a> Course<'a> {
     fn of(run: &'a RunReader) -> Result<Self, PipelineError> {
-        let set = |name| run.config().identity.get(name);
-        let plain = Gate::default();
-        let gate = Gate {
-            metric: set("gate.metric")
-                .and_then(Value::as_str)
-                .and_then(GateMetric::parse)
-                .unwrap_or(plain.metric),
-            mixed_weight: set("gate.mixed_weight").and_then(Value::as_f64).unwrap_or(plain.mixed_weight),
-        };
+        let gate = run.gate()?.unwrap_or_default();
         Ok(Self { run, history: run.history()?, ends: run.epoch_ends()?, gate })
     }
 }

@@ -53,18 +53,23 @@ pub struct RlIteration {
     pub tokens: u64,
     /// Sampled tokens of all episodes.
     pub sampled_tokens: u64,
-    /// The mean entropy of the sampled tokens that were trained on, in nats.
-    pub entropy: f64,
-    /// The mean KL divergence from the reference policy, in nats per token; absent where `rl.kl_coeff` is 0, since nothing was
-    /// compared then, and where no step was made.
+    /// The mean entropy of the sampled tokens that were trained on, in nats. This, and what is a mean over optimizer steps
+    /// below, is absent where no step was made; records up to version 0.9 have 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entropy: Option<f64>,
+    /// The mean KL divergence from the reference policy, in nats per token; absent also where `rl.kl_coeff` is 0, since
+    /// nothing was compared then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kl: Option<f64>,
     /// The share of tokens whose gradient was clipped away.
-    pub clipped: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clipped: Option<f64>,
     /// The loss, averaged over the optimizer steps.
-    pub loss: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
     /// The norm of the gradient before clipping, averaged over the optimizer steps.
-    pub grad_norm: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grad_norm: Option<f64>,
     /// Optimizer steps; 0 where no group had a signal.
     pub steps: u64,
     /// Won and played episodes by type of task.

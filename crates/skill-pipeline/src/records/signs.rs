@@ -230,9 +230,11 @@ impl TrainingAlerts {
                 self.best = Some(past);
             }
         }
-        self.is_updated = record.steps > 0;
-        if self.is_updated {
-            let RlIteration { entropy, kl, clipped, .. } = *record;
+        self.is_updated = false;
+        if record.steps > 0
+            && let RlIteration { entropy: Some(entropy), kl, clipped: Some(clipped), .. } = *record
+        {
+            self.is_updated = true;
             self.first_entropy.get_or_insert(entropy);
             let _ = push(&mut self.updates, Update { entropy, kl, clipped }, KL_SPAN + 1);
         }
@@ -378,11 +380,11 @@ mod tests {
             rows: 4,
             tokens: 1_000,
             sampled_tokens: 160,
-            entropy: 1.0,
+            entropy: Some(1.0),
             kl: Some(0.01),
-            clipped: 0.02,
-            loss: 0.0,
-            grad_norm: 1.0,
+            clipped: Some(0.02),
+            loss: Some(0.0),
+            grad_norm: Some(1.0),
             steps: 1,
             by_task_type: IndexMap::new(),
             bank: None,
@@ -401,7 +403,7 @@ mod tests {
     /// What no group of an iteration with these wins teaches.
     fn without_signal(record: &mut RlIteration, won: usize) {
         (record.won, record.groups_without_signal, record.steps) = (won, 1.0, 0);
-        (record.entropy, record.kl, record.clipped) = (0.0, None, 0.0);
+        (record.entropy, record.kl, record.clipped) = (None, None, None);
     }
 
     #[test]
@@ -416,7 +418,7 @@ mod tests {
                 let at = record.iteration as f64;
                 record.won = (record.iteration as usize / 4 + 1).min(7);
                 record.sampled_tokens = (400.0 / at) as u64 + 30;
-                record.entropy = 2.0 / at.sqrt();
+                record.entropy = Some(2.0 / at.sqrt());
                 record.kl = Some(0.004 * at);
             },
             &[],
@@ -443,9 +445,9 @@ mod tests {
 
     #[test]
     fn entropy_collapses_in_itself_and_by_its_share() {
-        check(3, |record| record.entropy = 0.01, &[TrainingAlert::EntropyCollapse]);
+        check(3, |record| record.entropy = Some(0.01), &[TrainingAlert::EntropyCollapse]);
         let falls = |record: &mut RlIteration| {
-            record.entropy = if record.iteration > 2 { 0.09 } else { 1.0 };
+            record.entropy = Some(if record.iteration > 2 { 0.09 } else { 1.0 });
         };
         check(5, falls, &[TrainingAlert::EntropyCollapse]);
         check(4, falls, &[]);
@@ -468,8 +470,8 @@ mod tests {
 
     #[test]
     fn clipped_tokens_and_invalid_actions_are_counted_over_several_iterations() {
-        check(3, |record| record.clipped = 0.25, &[TrainingAlert::ManyClipped]);
-        check(4, |record| record.clipped = if record.iteration == 4 { 0.4 } else { 0.02 }, &[]);
+        check(3, |record| record.clipped = Some(0.25), &[TrainingAlert::ManyClipped]);
+        check(4, |record| record.clipped = Some(if record.iteration == 4 { 0.4 } else { 0.02 }), &[]);
         check(3, |record| record.invalid_actions = 16, &[TrainingAlert::InvalidActions]);
         check(9, |record| record.invalid_actions = if record.iteration > 4 { 16 } else { 40 }, &[]);
     }
@@ -513,7 +515,7 @@ mod tests {
     fn a_sign_is_new_once_and_keeps_its_first_and_last_iteration() {
         let mut signs = TrainingAlerts::default();
         let mut record = healthy(1);
-        record.clipped = 0.5;
+        record.clipped = Some(0.5);
         let new: Vec<usize> = (1..=6)
             .map(|iteration| {
                 record.iteration = iteration;

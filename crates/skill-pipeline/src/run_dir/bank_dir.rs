@@ -71,9 +71,10 @@ pub fn read_bank(path: &Path) -> Result<ReadBank, PipelineError> {
 /// # Errors
 ///
 /// [`PipelineError::RunDir`] for a file that is there and cannot be read, [`PipelineError::ChangedFile`] for one in a
-/// directory that is not as it was.
+/// directory that is not as it was, [`PipelineError::Bank`] for a format that this version does not know.
 pub fn read_source(path: &Path, bank: &Bank) -> Result<Option<(BankFormat, String)>, PipelineError> {
-    let Some((format, sha256)) = imported(bank) else { return Ok(None) };
+    let bad = |source| PipelineError::Bank { path: path.join(LOG_FILE), source };
+    let Some((format, sha256)) = imported(bank).map_err(bad)? else { return Ok(None) };
     let file = if path.is_dir() { path.join(SOURCE_FILE) } else { path.to_owned() };
     match text_file::read(&file) {
         Ok(text) if path.is_dir() && hex_sha256(text.as_bytes()) != sha256 => {
@@ -276,11 +277,15 @@ pub(super) fn views(
 pub const UNKNOWN_TIME: &str = "1970-01-01T00:00:00Z";
 
 /// The format that a bank was imported from, and the SHA-256 of the text.
-fn imported(bank: &Bank) -> Option<(BankFormat, &str)> {
-    bank.log().iter().find_map(|record| match &record.event {
-        BankEvent::Imported { format, sha256 } => Some((BankFormat::parse(format)?, sha256.as_str())),
+fn imported(bank: &Bank) -> Result<Option<(BankFormat, &str)>, BankError> {
+    // The log begins with a header.
+    let imported = (2_u64..).zip(bank.log()).find_map(|(line, record)| match &record.event {
+        BankEvent::Imported { format, sha256 } => Some((line, format, sha256)),
         _ => None,
-    })
+    });
+    let Some((line, format, sha256)) = imported else { return Ok(None) };
+    let unknown = || BankError::BadLog { line, message: format!("the format `{format}` is not known") };
+    Ok(Some((BankFormat::parse(format).ok_or_else(unknown)?, sha256)))
 }
 
 /// What is known of each skill besides the text of its active version, in the order of the bank.

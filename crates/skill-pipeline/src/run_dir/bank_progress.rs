@@ -162,8 +162,8 @@ impl BankProgress {
                 let n_before = if trial.is_fresh { 0 } else { trial.n_measured };
                 trial.rollouts = n_before.saturating_add(*done as u64);
             }
-        } else if let Ok(logged) = serde_json::to_value(event) {
-            self.apply_logged(&logged);
+        } else {
+            self.apply_logged(&serde_json::to_value(event).expect("an event serializes"));
         }
     }
 

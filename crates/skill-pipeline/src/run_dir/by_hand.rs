@@ -2,6 +2,7 @@
 
 use super::atomic;
 use super::held::RunDir;
+use super::read::read_bytes;
 use crate::error::PipelineError;
 use skill_core::{SkillDoc, SkillHash};
 use skill_llm::regular_file;
@@ -35,7 +36,7 @@ impl RunDir {
     ) -> Result<Option<PathBuf>, PipelineError> {
         let path = self.path().join(format!("{name}.md"));
         // What is not there, or no text, is written again as the run has it.
-        let Ok(bytes) = regular_file::read(&path) else { return Ok(None) };
+        let Some(bytes) = read_bytes(&path)? else { return Ok(None) };
         let hash = SkillHash::of(&String::from_utf8_lossy(&bytes));
         if bytes.is_empty() || own.iter().any(|skill| skill.hash() == hash) || self.has_skill(&hash) {
             return Ok(None);
@@ -43,10 +44,10 @@ impl RunDir {
         for number in 1_u32.. {
             let number = if number == 1 { String::new() } else { format!("-{number}") };
             let kept = self.path().join(format!("{name}{CHANGED}{number}.md"));
-            match regular_file::read(&kept) {
-                Ok(there) if there == bytes => return Ok(Some(kept)),
-                Ok(_) => {}
-                Err(_) => {
+            match read_bytes(&kept)? {
+                Some(there) if there == bytes => return Ok(Some(kept)),
+                Some(_) => {}
+                None => {
                     atomic::write(&kept, &bytes)?;
                     return Ok(Some(kept));
                 }
@@ -67,4 +68,42 @@ impl RunDir {
 
 fn entries(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(before: &[(&str, Option<&str>)], expect: Result<Option<&str>, &str>) {
+        let dir = tempfile::tempdir().unwrap();
+        let run = RunDir::open(dir.path()).unwrap();
+        for (name, text) in before {
+            let path = dir.path().join(name);
+            match text {
+                Some(text) => fs::write(path, text).unwrap(),
+                // What is no file cannot be read, whoever runs the test.
+                None => fs::create_dir(path).unwrap(),
+            }
+        }
+        let kept = match run.keep_changed_skill("best_skill", &[&SkillDoc::new("own".to_owned())]) {
+            Ok(kept) => Ok(kept),
+            Err(PipelineError::RunDir { action: "read", path, .. }) => Err(path),
+            Err(other) => panic!("{other:?}"),
+        };
+        let below = |name: &str| dir.path().join(name);
+        assert_eq!(kept, expect.map(|name| name.map(below)).map_err(below));
+    }
+
+    #[test]
+    fn a_changed_skill_is_kept_and_one_that_cannot_be_read_is_not_replaced() {
+        const FILE: &str = "best_skill.md";
+        const KEPT: &str = "best_skill.changed.md";
+        check(&[], Ok(None));
+        check(&[(FILE, Some("own"))], Ok(None));
+        check(&[(FILE, Some("other"))], Ok(Some(KEPT)));
+        check(&[(FILE, Some("other")), (KEPT, Some("earlier"))], Ok(Some("best_skill.changed-2.md")));
+        check(&[(FILE, None)], Err(FILE));
+        check(&[(FILE, Some("other")), (KEPT, None)], Err(KEPT));
+    }
 }

@@ -287,15 +287,19 @@ impl<'run> Checking<'run> {
         self.file(name, remedy, |bytes| hex_sha256(bytes) == hash);
     }
 
-    /// Checks a file with `is_whole`; one that fails and is empty is reported as empty.
-    fn file(&mut self, name: &str, remedy: Remedy, is_whole: impl FnOnce(&[u8]) -> bool) {
+    /// Checks a file with `is_whole`, and returns its bytes if it is; one that fails and is empty is reported as empty.
+    fn file(&mut self, name: &str, remedy: Remedy, is_whole: impl FnOnce(&[u8]) -> bool) -> Option<Vec<u8>> {
         match read_bytes(&self.run.join(name)) {
-            Ok(Some(bytes)) if is_whole(&bytes) => self.whole(name),
+            Ok(Some(bytes)) if is_whole(&bytes) => {
+                self.whole(name);
+                return Some(bytes);
+            }
             Ok(Some(bytes)) if bytes.is_empty() => self.damaged(name, Fault::Empty, remedy),
             Ok(Some(_)) => self.damaged(name, Fault::Changed, remedy),
             Ok(None) => self.damaged(name, Fault::Missing, remedy),
             Err(error) => self.unreadable(name, &error, remedy),
         }
+        None
     }
 
     /// What a file holds; `None` for one that is empty, missing or unreadable, which is noted.

@@ -3,8 +3,23 @@
 use super::held::RunDir;
 use super::timings::Timings;
 use crate::error::PipelineError;
-use skill_llm::journal::requests_written;
+use skill_llm::journal::{JournalError, JournalReader, requests_written};
 use skill_llm::{Journal, JournalOptions};
+use std::path::Path;
+
+/// Opens a journal to read what it holds; `None` if nothing was ever committed to it, as of an imported run, or of a
+/// process that died before its first commit.
+///
+/// # Errors
+///
+/// A journal that cannot be read.
+pub fn journal_if_there(path: &Path) -> Result<Option<JournalReader>, JournalError> {
+    match JournalReader::open_at_rest(path) {
+        Ok(journal) => Ok(Some(journal)),
+        Err(JournalError::Missing { .. } | JournalError::Empty { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
 
 impl RunDir {
     /// Looks whether the journal is whole that the run needs to go on; nothing is made or changed.

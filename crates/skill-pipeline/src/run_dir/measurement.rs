@@ -9,11 +9,11 @@
 //!   directory without hashes and never one with those of other files.
 
 use super::atomic;
-use super::files::{FILES_FILE, FilesLine};
+use super::files::{FILES_FILE, FilesLine, lines_of_state};
 use super::line_log::whole_lines;
 use super::path::{RESULTS_FILE, SUMMARY_FILE};
 use super::policy_hashes::{HASHES_FILE, parse_hashes, verify_policy, write_hashes};
-use super::read::{is_run, read_bytes};
+use super::read::{is_held, is_run, read_bytes};
 use crate::error::PipelineError;
 use skill_core::canonical::hex_sha256;
 use skill_llm::regular_file;
@@ -71,21 +71,34 @@ pub fn verify(dir: &Path) -> Result<bool, PipelineError> {
 ///
 /// # Errors
 ///
-/// As [`verify`]; a run of an earlier version has no hashes and is taken as it is.
+/// As [`verify`], and a damaged line of `files.jsonl`; a run of an earlier version has no hashes and is taken as it is.
 pub fn verify_evaluations(run: &Path) -> Result<(), PipelineError> {
-    let Some(bytes) = read_bytes(&run.join(FILES_FILE))? else { return Ok(()) };
-    let lines = (1_u64..).zip(whole_lines(&bytes));
+    let lines_path = run.join(FILES_FILE);
+    let Some(bytes) = read_bytes(&lines_path)? else { return Ok(()) };
+    let (n_of_state, is_training) = (lines_of_state(run)?.unwrap_or_default(), is_held(run));
     // Of a file that was written again the last line holds.
-    let hashes: BTreeMap<String, String> = lines
-        .filter_map(|(number, line)| FilesLine::read(number, line))
-        .flat_map(|line| line.files)
-        .collect();
+    let mut hashes: BTreeMap<String, String> = BTreeMap::new();
+    for (number, line) in (1_u64..).zip(whole_lines(&bytes)) {
+        let Some(line) = FilesLine::read(number, line) else {
+            let message = format!("line {number} is damaged");
+            return Err(PipelineError::Corrupt { path: lines_path, message });
+        };
+        if number > n_of_state && !line.part.holds_by_itself(is_training) {
+            break;
+        }
+        hashes.extend(line.files);
+    }
     for (name, hash) in &hashes {
         let is_results =
             name.split_once('/').is_some_and(|(dir, file)| dir.contains("_eval") && file == RESULTS_FILE);
+        if !is_results {
+            continue;
+        }
         let path = run.join(name);
-        if is_results && read_bytes(&path)?.is_some_and(|bytes| hex_sha256(&bytes) != *hash) {
-            return Err(PipelineError::ChangedFile { path });
+        match read_bytes(&path)? {
+            Some(bytes) if hex_sha256(&bytes) == *hash => {}
+            Some(_) => return Err(PipelineError::ChangedFile { path }),
+            None => return Err(PipelineError::missing(path)),
         }
     }
     Ok(())
@@ -95,6 +108,7 @@ pub fn verify_evaluations(run: &Path) -> Result<(), PipelineError> {
 mod tests {
     use super::*;
     use crate::run_dir::check::{Fault, check};
+    use crate::run_dir::files::RunPart;
     use std::fs;
 
     #[test]
@@ -133,5 +147,50 @@ mod tests {
         assert_eq!(check(dir).unwrap().damage.len(), 1);
         unseal(dir).unwrap();
         assert!(!verify(dir).unwrap());
+    }
+    /// A run of these lines of `files.jsonl`, without a state.
+    #[track_caller]
+    fn check_evaluations(lines: &[(RunPart, &str)], damage: fn(&Path), expect: Option<&str>) {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        let mut text = String::new();
+        for (number, (part, name)) in (1..).zip(lines) {
+            fs::create_dir_all(dir.join(name).parent().unwrap()).unwrap();
+            fs::write(dir.join(name), "[]").unwrap();
+            let files = [((*name).to_owned(), hex_sha256(b"[]"))].into_iter().collect();
+            text += &serde_json::to_string(&FilesLine::new(number, part.clone(), files)).unwrap();
+            text.push('\n');
+        }
+        fs::write(dir.join(FILES_FILE), text).unwrap();
+        assert!(verify_evaluations(dir).is_ok());
+        damage(dir);
+        let named = match verify_evaluations(dir) {
+            Ok(()) => None,
+            Err(PipelineError::ChangedFile { path } | PipelineError::Corrupt { path, .. }) => Some(path),
+            Err(other) => panic!("{other:?}"),
+        };
+        assert_eq!(named, expect.map(|name| dir.join(name)));
+    }
+
+    #[test]
+    fn evaluations_that_changed_or_are_gone_and_lines_that_are_damaged_are_refused() {
+        const BEST: &str = "test_eval_best/results.json";
+        let dir = || "test_eval_best".to_owned();
+        let ended = [(RunPart::Evaluation { dir: dir() }, BEST), (RunPart::End, "summary.json")];
+        check_evaluations(&ended, |dir| fs::write(dir.join(BEST), "[1]").unwrap(), Some(BEST));
+        check_evaluations(&ended, |dir| fs::remove_file(dir.join(BEST)).unwrap(), Some(BEST));
+        check_evaluations(&ended, |dir| fs::remove_file(dir.join("summary.json")).unwrap(), None);
+        let damaged = |dir: &Path| {
+            let text = fs::read_to_string(dir.join(FILES_FILE)).unwrap();
+            fs::write(dir.join(FILES_FILE), text.replacen("test_eval", "best_eval", 1)).unwrap();
+        };
+        check_evaluations(&ended, damaged, Some(FILES_FILE));
+        // A part that no state names may have left its line and not its files.
+        let begun = [(RunPart::Baseline, "baseline_selection_eval/results.json")];
+        check_evaluations(
+            &begun,
+            |dir| fs::remove_dir_all(dir.join("baseline_selection_eval")).unwrap(),
+            None,
+        );
     }
 }

@@ -40,6 +40,7 @@ pub use evaluation::{EvaluationDir, summarise};
 pub use files::{FilesLine, RunPart};
 pub use forget::forget_unanswered;
 pub use held::RunDir;
+pub use journal::journal_if_there;
 pub(crate) use path::HISTORY_LOG;
 pub use path::way_to;
 pub use path::{CARRIED_DIR, INITIAL_POLICY_DIR, REPORT_FILE, RESULTS_FILE, SUMMARY_FILE};
@@ -47,8 +48,8 @@ pub(crate) use path::{
     COMPARISON_PAIRS, META_SKILL_RESULT, PLAYS_FILE, ROLLOUTS_FILE, SLOW_RESULT, round_path,
 };
 pub use read::{
-    RunStatus, hash_of_file, is_held, is_run, read_bank_summary, read_config, read_finished_step,
-    read_summary, run_status,
+    RunStatus, hash_of_file, is_held, is_run, read_bank_summary, read_bytes, read_config, read_finished_step,
+    read_summary, read_text, run_status,
 };
 pub use read::{parse_versioned, read_times, read_versioned};
 pub use reader::{AnswerBrief, RunReader, RunTotals};

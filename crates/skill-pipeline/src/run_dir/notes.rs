@@ -269,19 +269,73 @@ pub fn copy_notes_for_replay(recorded: &RunReader, into: &Path) -> Result<(), Pi
 
 /// How many lines of the notes a step read when it began in an earlier process, by the log of events; `None` if it has not
 /// begun before.
+///
+/// # Errors
+///
+/// A log that cannot be read, and a damaged line behind the last start of a step, which may be that of this one.
 pub(crate) fn read_at_an_earlier_start(run: &Path, step: StepIdx) -> Result<Option<usize>, PipelineError> {
-    let Some(bytes) = read_bytes(&run.join("events.jsonl"))? else { return Ok(None) };
-    let starts = whole_lines(&bytes).filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    let of_step = |event: &Value| {
-        event.get("event").and_then(Value::as_str) == Some("step_started")
-            && event.get("step").and_then(Value::as_u64) == Some(u64::from(step.0))
-    };
-    let n_read = |event: Value| event.get("n_notes").and_then(Value::as_u64).unwrap_or_default();
-    let last = starts.filter(of_step).map(n_read).last();
-    Ok(last.map(|n_read| usize::try_from(n_read).unwrap_or(usize::MAX)))
+    let path = run.join("events.jsonl");
+    let Some(bytes) = read_bytes(&path)? else { return Ok(None) };
+    let (mut n_read, mut damaged) = (None, None);
+    for (number, line) in (1_u64..).zip(whole_lines(&bytes)) {
+        let Ok(event) = serde_json::from_slice::<Value>(line) else {
+            damaged = Some(number);
+            continue;
+        };
+        if event.get("event").and_then(Value::as_str) != Some("step_started") {
+            continue;
+        }
+        damaged = None;
+        if event.get("step").and_then(Value::as_u64) == Some(u64::from(step.0)) {
+            n_read = Some(event.get("n_notes").and_then(Value::as_u64).unwrap_or_default());
+        }
+    }
+    if let Some(number) = damaged {
+        let message = format!(
+            "line {number} is damaged, and may say which notes step {step} reads; without that line it reads all of them"
+        );
+        return Err(PipelineError::Corrupt { path, message });
+    }
+    Ok(n_read.map(|n_read| usize::try_from(n_read).unwrap_or(usize::MAX)))
 }
 
 /// How many lines a step reads that begins now: all, or those that are meant for a step up to this one.
 pub(crate) fn to_read(notes: &[RunNote], step: StepIdx) -> usize {
     notes.iter().take_while(|note| note.from_step.is_none_or(|from| from <= step)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: &str = "{\"event\":\"step_started\",\"step\":2,\"n_notes\":3}\n";
+    const DAMAGED: &str = "{\"event\":\"step_st\n";
+
+    /// What step 2 has read; an error names the damaged line.
+    #[track_caller]
+    fn check(events: &str, expect: Result<Option<usize>, u64>) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("events.jsonl"), events).unwrap();
+        let read = read_at_an_earlier_start(dir.path(), StepIdx(2)).map_err(|error| match error {
+            PipelineError::Corrupt { message, .. } => {
+                message.split(' ').nth(1).and_then(|number| number.parse().ok()).unwrap()
+            }
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(read, expect);
+    }
+
+    #[test]
+    fn a_damaged_line_that_may_be_the_start_of_a_step_is_no_missing_start() {
+        let first = START.replace(":2,", ":1,");
+        check("", Ok(None));
+        check(&first, Ok(None));
+        check(START, Ok(Some(3)));
+        check(&format!("{first}{DAMAGED}"), Err(2));
+        check(&format!("{START}{DAMAGED}"), Err(2));
+        check(&format!("{DAMAGED}{START}"), Ok(Some(3)));
+        check(&format!("{DAMAGED}{first}"), Ok(None));
+        // A line without its end is one that is being written.
+        check(&format!("{first}{}", DAMAGED.trim_end()), Ok(None));
+    }
 }

@@ -116,15 +116,24 @@ pub fn hash_of_file(path: &Path) -> io::Result<RunningSha256> {
     }
 }
 
-pub(super) fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, PipelineError> {
-    match regular_file::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        // In what is a file itself there is none.
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Ok(None)
-        }
-        Err(error) => Err(failed("read", path)(error)),
-    }
+/// The bytes of a file of a run that may be absent: `None` if it does not exist.
+///
+/// # Errors
+///
+/// A file that cannot be read.
+pub fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, PipelineError> {
+    regular_file::read_if_there(path).map_err(failed("read", path))
+}
+
+/// As [`read_bytes`], of a file that holds text.
+///
+/// # Errors
+///
+/// A file that cannot be read, or is not UTF-8.
+pub fn read_text(path: &Path) -> Result<Option<String>, PipelineError> {
+    let Some(bytes) = read_bytes(path)? else { return Ok(None) };
+    let not_text = |error| failed("read", path)(io::Error::new(io::ErrorKind::InvalidData, error));
+    String::from_utf8(bytes).map(Some).map_err(not_text)
 }
 
 /// A file of JSON; it is never a tree of values in memory, which takes several times the room.

@@ -3,9 +3,12 @@
 use super::evaluation::{EvaluationDir, ONE_SHOT_SKILL, evaluation_path};
 use super::history::{self, history_path, lacks_a_step, read_history};
 use super::live::{self, LiveState};
-use super::path::{COMPARISON_PAIRS, RESULTS_FILE, ROLLOUTS_FILE, SUMMARY_FILE, slow_update_path, step_path};
+use super::path::{
+    COMPARISON_PAIRS, CONFIG_FILE, RESULTS_FILE, ROLLOUTS_FILE, SUMMARY_FILE, slow_update_path, step_path,
+};
 use super::read::{is_held, read_config, read_epoch_end, read_json, read_summary, read_versioned};
 use crate::error::PipelineError;
+use crate::identity::IMPORTED_FROM;
 use crate::records::document::{RuntimeState, StepAction, StepRecord};
 use crate::records::epoch::{EpochRecords, PairRecord};
 use crate::records::evaluation::EvaluationSummary;
@@ -13,8 +16,10 @@ use crate::records::summary::Summary;
 use crate::records::{ConfigFile, TokensByStage};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use skill_core::{
-    EditRow, EpochIdx, ItemId, ItemScore, Patch, RawPatch, RolloutResult, SkillDoc, StepIdx, Usage,
+    EditRow, EpochIdx, Gate, GateMetric, ItemId, ItemScore, Patch, RawPatch, RolloutResult, SkillDoc,
+    StepIdx, Usage,
 };
 use skill_llm::regular_file;
 use std::path::{Path, PathBuf};
@@ -144,6 +149,34 @@ impl RunReader {
     /// What was asked when the run was started or last resumed.
     pub fn config(&self) -> &ConfigFile {
         &self.config
+    }
+
+    /// True for a run of another program that was imported: it has only the files that the other program kept.
+    pub fn is_imported(&self) -> bool {
+        self.config.identity.contains_key(IMPORTED_FROM)
+    }
+
+    /// The gate by which the run decides; `None` for a run that does not record it, such as an imported one.
+    ///
+    /// # Errors
+    ///
+    /// [`PipelineError::Corrupt`] for a recorded metric or weight that is not one.
+    pub fn gate(&self) -> Result<Option<Gate>, PipelineError> {
+        let ConfigFile { config, identity, .. } = &self.config;
+        let set = |name: &str, path: &str| identity.get(name).or_else(|| config.pointer(path));
+        let corrupt = |name: &str, value: &Value| {
+            let (path, message) = (self.path.join(CONFIG_FILE), format!("{name} is {value}"));
+            PipelineError::Corrupt { path, message }
+        };
+        let mut gate = Gate::default();
+        let Some(metric) = set("gate.metric", "/gate/metric") else { return Ok(None) };
+        let parsed = metric.as_str().and_then(GateMetric::parse);
+        gate.metric = parsed.ok_or_else(|| corrupt("the metric of the gate", metric))?;
+        if let Some(weight) = set("gate.mixed_weight", "/gate/mixed_weight") {
+            let parsed = weight.as_f64();
+            gate.mixed_weight = parsed.ok_or_else(|| corrupt("the weight of the mixed metric", weight))?;
+        }
+        Ok(Some(gate))
     }
 
     /// Where the run is; `None` before its baseline is measured.
@@ -313,8 +346,7 @@ impl RunReader {
     ///
     /// As for [`raw_patches`](Self::raw_patches).
     pub fn scores(&self, dir: EvaluationDir) -> Result<Option<Vec<(ItemId, ItemScore)>>, PipelineError> {
-        let path = evaluation_path(&self.path, dir).join(RESULTS_FILE);
-        let briefs: Option<Vec<ResultBrief>> = read_json(&path)?;
+        let briefs: Option<Vec<ResultBrief>> = self.results_as(dir)?;
         let scores = |brief: ResultBrief| (brief.id, ItemScore { hard: brief.hard, soft: brief.soft });
         Ok(briefs.map(|briefs| briefs.into_iter().map(scores).collect()))
     }
@@ -326,8 +358,7 @@ impl RunReader {
     ///
     /// As for [`raw_patches`](Self::raw_patches).
     pub fn tokens(&self, dir: EvaluationDir) -> Result<Option<Vec<u64>>, PipelineError> {
-        let briefs: Option<Vec<ResultBrief>> =
-            read_json(&evaluation_path(&self.path, dir).join(RESULTS_FILE))?;
+        let briefs: Option<Vec<ResultBrief>> = self.results_as(dir)?;
         Ok(briefs.map(|briefs| briefs.iter().map(|brief| brief.usage.tokens()).collect()))
     }
 
@@ -339,7 +370,7 @@ impl RunReader {
     ///
     /// As for [`raw_patches`](Self::raw_patches).
     pub fn answers(&self, dir: EvaluationDir) -> Result<Option<Vec<AnswerBrief>>, PipelineError> {
-        read_json(&evaluation_path(&self.path, dir).join(RESULTS_FILE))
+        self.results_as(dir)
     }
 
     /// The answers of a step's rollouts on the training split, all micro-batches in order.
@@ -363,6 +394,31 @@ impl RunReader {
     ///
     /// As for [`raw_patches`](Self::raw_patches).
     pub fn results(&self, dir: EvaluationDir) -> Result<Option<Vec<RolloutResult>>, PipelineError> {
-        read_json(&evaluation_path(&self.path, dir).join(RESULTS_FILE))
+        self.results_as(dir)
+    }
+
+    /// The results of an evaluation as these values; `None` if it was not made.
+    fn results_as<T: DeserializeOwned>(&self, dir: EvaluationDir) -> Result<Option<Vec<T>>, PipelineError> {
+        let dir = evaluation_path(&self.path, dir);
+        let path = dir.join(RESULTS_FILE);
+        match read_json(&path)? {
+            // The summary is written behind the results.
+            None if dir.join(SUMMARY_FILE).exists() => Err(PipelineError::missing(path)),
+            results => Ok(results),
+        }
+    }
+
+    /// Refuses a run that has lost the results of an evaluation that it has made. Those of an imported run may not have
+    /// been kept.
+    ///
+    /// # Errors
+    ///
+    /// [`PipelineError::Corrupt`] with the file.
+    pub fn check_measured(&self, dir: EvaluationDir) -> Result<(), PipelineError> {
+        let path = evaluation_path(&self.path, dir).join(RESULTS_FILE);
+        match self.is_imported() || path.exists() {
+            true => Ok(()),
+            false => Err(PipelineError::missing(path)),
+        }
     }
 }

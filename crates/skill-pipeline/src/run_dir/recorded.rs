@@ -84,10 +84,7 @@ impl RunDir {
     pub fn commit_phase(&self, phase: Phase, files: &[PathBuf]) -> Result<u64, PipelineError> {
         for path in files {
             let bytes = read_bytes(path)?;
-            let bytes = bytes.ok_or_else(|| PipelineError::Corrupt {
-                path: path.clone(),
-                message: "is missing".to_owned(),
-            })?;
+            let bytes = bytes.ok_or_else(|| PipelineError::missing(path.clone()))?;
             self.note(path, &bytes)?;
         }
         self.commit_part(RunPart::Phase { phase })
@@ -148,13 +145,13 @@ impl RunDir {
 
     /// As [`read_recorded`](Self::read_recorded), of a file that was recorded or has to exist.
     pub(super) fn read_required(&self, path: &Path) -> Result<Vec<u8>, PipelineError> {
-        self.read_recorded(path)?
-            .ok_or_else(|| PipelineError::Corrupt { path: path.to_owned(), message: "is missing".to_owned() })
+        self.read_recorded(path)?.ok_or_else(|| PipelineError::missing(path.to_owned()))
     }
 
     /// Writes the line of an evaluation after the last step, whose files were written.
     pub(super) fn commit_evaluation(&self, dir: EvaluationDir) -> Result<(), PipelineError> {
-        let dir = name_below(self.path(), &self.evaluation_dir(dir)).unwrap_or_default();
+        let dir = name_below(self.path(), &self.evaluation_dir(dir))
+            .expect("evaluations are below the run, under names that are text");
         self.commit(RunPart::Evaluation { dir })?;
         Ok(())
     }

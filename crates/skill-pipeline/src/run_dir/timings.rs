@@ -114,7 +114,7 @@ impl TimingsLine {
 }
 
 impl Timings {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             format_version: FORMAT_VERSION.to_owned(),
             processes: Vec::new(),
@@ -128,12 +128,12 @@ impl Timings {
     ///
     /// # Errors
     ///
-    /// A file of another format.
+    /// A file of another format, and one that cannot be read.
     pub fn read_or_new(run_dir: &Path) -> Result<Self, PipelineError> {
         let mut timings = match read_versioned(&run_dir.join(TIMINGS_FILE)) {
             Ok(timings) => timings.unwrap_or_else(Self::new),
-            Err(error @ PipelineError::OtherFormat { .. }) => return Err(error),
-            Err(_) => Self::new(),
+            Err(PipelineError::Corrupt { .. } | PipelineError::ChangedFile { .. }) => Self::new(),
+            Err(error) => return Err(error),
         };
         for line in read_lines(run_dir)? {
             timings.add(line);
@@ -161,10 +161,10 @@ impl Timings {
 ///
 /// # Errors
 ///
-/// A line of another format.
+/// A line of another format, and a file that cannot be read.
 pub(super) fn read_lines(run_dir: &Path) -> Result<Vec<TimingsLine>, PipelineError> {
     let path = run_dir.join(TIMINGS_LOG);
-    let bytes = read_bytes(&path).ok().flatten().unwrap_or_default();
+    let bytes = read_bytes(&path)?.unwrap_or_default();
     let mut lines = Vec::new();
     for line in super::line_log::whole_lines(&bytes) {
         if let Some(found) = other_version(line) {

@@ -39,6 +39,7 @@ use skill_envs::{
 };
 use skill_llm::journal::{Journal, ResultKey, ResultRow, StoredResult};
 use skill_llm::{CallCtx, ChatModel, LlmError, MeterReading, telemetry};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tracing::field::Empty;
@@ -527,10 +528,17 @@ fn parts_of(model: &dyn ChatModel) -> [String; 3] {
     [id.provider.clone(), id.model.clone(), canonical_json(&model.parameters())]
 }
 
-/// The rollout that a row of a journal holds; `None` for other results, and for one that this version does not read.
-pub(crate) fn recorded_result(row: &ResultRow) -> Option<RolloutResult> {
-    let file = (row.kind == KIND).then(|| serde_json::from_str::<RolloutFile>(&row.content))?;
-    file.ok().map(|file| file.result)
+/// The rollout that a row of this journal holds; `None` for other results.
+///
+/// # Errors
+///
+/// [`PipelineError::Corrupt`] for a rollout that cannot be read.
+pub(crate) fn recorded_result(
+    row: &ResultRow,
+    journal: &Path,
+) -> Result<Option<RolloutResult>, PipelineError> {
+    let file = (row.kind == KIND).then(|| parse(&row.content, &row.place, journal)).transpose()?;
+    Ok(file.map(|file| file.result))
 }
 
 /// Whole results that are in the journal.
@@ -559,8 +567,12 @@ impl Recorded {
 }
 
 fn read(stored: &StoredResult, journal: &Journal) -> Result<RolloutFile, PipelineError> {
-    serde_json::from_str(&stored.content).map_err(|error| PipelineError::Corrupt {
-        path: journal.path().to_owned(),
-        message: format!("the rollout at {} is not of the expected form: {error}", stored.place),
+    parse(&stored.content, &stored.place, journal.path())
+}
+
+fn parse(content: &str, place: &str, journal: &Path) -> Result<RolloutFile, PipelineError> {
+    serde_json::from_str(content).map_err(|error| PipelineError::Corrupt {
+        path: journal.to_owned(),
+        message: format!("the rollout at {place} is not of the expected form: {error}"),
     })
 }

@@ -339,7 +339,9 @@ fn selection_results((run, report): (&RunReader, &AnyReport)) -> Result<Vec<Roll
         },
         AnyReport::Document(_) => {
             let Some(state) = run.state()? else { return Ok(Vec::new()) };
-            Maker::of_best(&state, run.summary()?.as_ref()).measured(&run.history()?)
+            let place = Maker::of_best(&state, run.summary()?.as_ref()).measured(&run.history()?);
+            run.check_measured(place)?;
+            place
         }
         AnyReport::Sft(_) | AnyReport::Rl(_) | AnyReport::Phases(_) => return Ok(Vec::new()),
     };
@@ -351,11 +353,30 @@ fn test_results((run, report): (&RunReader, &AnyReport)) -> Result<Vec<RolloutRe
     if !report.is_finished() {
         return Ok(Vec::new());
     }
-    match (run.results(EvaluationDir::TestBest)?, report) {
-        (Some(results), _) => Ok(results),
-        (None, AnyReport::Document(_)) => Ok(run.results(EvaluationDir::TestBaseline)?.unwrap_or_default()),
-        (None, _) => Ok(Vec::new()),
+    let place = match report {
+        AnyReport::Document(_) => tested(run)?,
+        AnyReport::Bank(_) | AnyReport::Sft(_) | AnyReport::Rl(_) | AnyReport::Phases(_) => {
+            Some(EvaluationDir::TestBest)
+        }
+    };
+    match place {
+        Some(place) => Ok(run.results(place)?.unwrap_or_default()),
+        None => Ok(Vec::new()),
     }
+}
+
+/// Where the best skill of a finished run was measured on the test split; `None` if the run did not read it.
+///
+/// # Errors
+///
+/// A file that cannot be read, and results that the run has lost.
+pub(crate) fn tested(run: &RunReader) -> Result<Option<EvaluationDir>, PipelineError> {
+    let (Some(state), Some(summary)) = (run.state()?, run.summary()?) else { return Ok(None) };
+    let place = Maker::of_best(&state, Some(&summary)).tested(&run.history()?);
+    if summary.test().is_some() {
+        run.check_measured(place)?;
+    }
+    Ok(Some(place))
 }
 
 /// Keeps the items that are the same in both runs, and says so where a run is of other data, labels or another scorer: an
@@ -445,8 +466,8 @@ fn settings(first: &Value, second: &Value) -> Vec<SettingDifference> {
     differ.map(|(key, values)| SettingDifference { key, values }).collect()
 }
 
-/// Calls `found` for each setting below this value, by its name.
-pub(crate) fn flattened(value: &Value, key: &str, found: &mut impl FnMut(String, &Value)) {
+/// Calls `found` for each setting below this value, by its name: the keys on the way to it, joined by dots.
+pub fn flattened(value: &Value, key: &str, found: &mut impl FnMut(String, &Value)) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {

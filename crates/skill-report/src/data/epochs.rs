@@ -180,6 +180,14 @@ impl Maker {
         }
     }
 
+    /// Where the skill was measured on the test split; the initial one was measured once.
+    pub(super) fn tested(self, history: &[StepRecord]) -> EvaluationDir {
+        match self.measured(history) {
+            EvaluationDir::Baseline => EvaluationDir::TestBaseline,
+            _ => EvaluationDir::TestBest,
+        }
+    }
+
     /// Its name.
     pub(super) fn name(self) -> String {
         match self.id.origin {

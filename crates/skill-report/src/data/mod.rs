@@ -246,13 +246,13 @@ impl Report {
             notes: notes::read(run, &source.history)?,
             total: total(&stages),
             stages,
+            verdict: judged.verdict.with_cautions(uncounted(&sent)),
             sent: sent.into(),
             skill: best_skill(run, judged.is_skill_changed)?,
             trajectories: conversation::read(source, options),
             version: summary.map(|summary| summary.version.clone()),
             steps,
             items,
-            verdict: judged.verdict,
             phase: judged.phase,
             reason: judged.reason,
             classes: judged.classes,
@@ -265,7 +265,7 @@ impl Report {
         let sent = Sent::of(run)?;
         Ok(Self {
             setup: Setup::read(run, sent.seconds())?,
-            verdict: not_measured(run),
+            verdict: not_measured(run).with_cautions(uncounted(&sent)),
             n_rejected_early: 0,
             change: Vec::new(),
             name,
@@ -306,8 +306,7 @@ impl Report {
         let Some(headline) = &self.headline else { return Ok(()) };
         self.spending = course::read(run, headline.selection.before, price)?;
         if let Some(words) = course::spent_in_vain(&self.spending) {
-            self.verdict.cautions.push(Caution::new(CautionKind::SpentInVain, words));
-            self.verdict.cautions.sort_by_key(|caution| caution.kind.weight());
+            self.verdict.add_caution(Caution::new(CautionKind::SpentInVain, words));
         }
         Ok(())
     }
@@ -421,6 +420,15 @@ pub fn models(run: &RunReader) -> Vec<(String, String)> {
     let models: Vec<(String, String)> = roles.iter().filter_map(of_role).collect();
     // A policy that is not configured is the model of the tasks.
     if models.is_empty() { of_role(&"target").into_iter().collect() } else { models }
+}
+
+/// That a journal cannot be read, so that not all is counted.
+pub(crate) fn uncounted(sent: &Sent) -> Option<Caution> {
+    let words = format!(
+        "Calls, tokens and cost are incomplete, since a journal cannot be read: {}.",
+        sent.problem()?
+    );
+    Some(Caution::new(CautionKind::DamagedFile, words))
 }
 
 /// Which models were simulated; `None` where none was.

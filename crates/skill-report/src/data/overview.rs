@@ -7,7 +7,7 @@ use super::rl::RlBrief;
 use super::sft::SftBrief;
 use super::standing::{RunPhase, Standing, total_steps};
 use super::verdict::n_unread;
-use super::{models, name_of};
+use super::{models, name_of, uncounted};
 use crate::verdict::Verdict;
 use serde::Serialize;
 use serde_json::Value;
@@ -15,11 +15,13 @@ use skill_core::GateMetric;
 use skill_llm::error::with_causes;
 use skill_pipeline::records::StageTokens;
 use skill_pipeline::records::summary::ProposalCounts;
+use skill_pipeline::run_dir::atomic::failed;
 use skill_pipeline::run_dir::live::LiveState;
 use skill_pipeline::run_dir::{EvaluationDir, Sent, is_run, is_stop_requested};
 use skill_pipeline::settings::Protocol;
 use skill_pipeline::{PipelineError, RunReader, Summary};
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// Where a run is.
@@ -85,6 +87,9 @@ pub struct RunOverview {
     pub reason: Option<String>,
     /// What can be done about it, as the process said that was stopped by it.
     pub hint: Option<String>,
+    /// Numbers that are missing or incomplete since a file cannot be read, in sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cautions: Vec<String>,
     /// What only runs of its kind have; `None` for a run that trains a document. In JSON a field of the kind's name.
     #[serde(flatten)]
     pub brief: Option<Brief>,
@@ -160,6 +165,7 @@ impl RunOverview {
         {
             self.total_steps = Some(live.total_steps);
         }
+        self.cautions.extend(uncounted(&sent).map(|caution| caution.words));
         self.sent = Some(sent);
         Ok(self)
     }
@@ -268,26 +274,40 @@ impl RunOverview {
 
 /// The runs in a directory: the directory itself, or those at most two levels below it, by path.
 ///
-/// Links are not followed, so that nothing outside the directory is found.
-pub fn runs_in(dir: &Path) -> Vec<PathBuf> {
+/// Links are not followed, so that nothing outside the directory is found. A path at which no directory is has no runs,
+/// and a directory below that cannot be read is passed over with a warning in the log.
+///
+/// # Errors
+///
+/// A directory that cannot be read.
+pub fn runs_in(dir: &Path) -> Result<Vec<PathBuf>, PipelineError> {
     let mut found = Vec::new();
-    collect(dir, 2, &mut found);
+    match collect(dir, 2, &mut found) {
+        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Err(failed("read", dir)(error));
+        }
+        Ok(()) | Err(_) => {}
+    }
     found.sort();
-    found
+    Ok(found)
 }
 
-fn collect(dir: &Path, levels: u32, found: &mut Vec<PathBuf>) {
+fn collect(dir: &Path, levels: u32, found: &mut Vec<PathBuf>) -> io::Result<()> {
     if is_run(dir) {
         found.push(dir.to_owned());
-        return;
+        return Ok(());
     }
-    let Some(levels) = levels.checked_sub(1) else { return };
-    let Ok(entries) = fs::read_dir(dir) else { return };
-    for entry in entries.flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            collect(&entry.path(), levels, found);
+    let Some(levels) = levels.checked_sub(1) else { return Ok(()) };
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if !entry.file_type()?.is_dir() {
+            continue;
+        }
+        if let Err(error) = collect(&entry.path(), levels, found) {
+            tracing::warn!(%error, dir = %entry.path().display(), "a directory cannot be read");
         }
     }
+    Ok(())
 }
 
 /// Counts of the proposals of a planned search so far; `None` for any other run.
@@ -306,7 +326,7 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
     let Standing { phase, reason, hint } = Standing::of(run.path(), summary.is_some());
     // That of an imported run is in its summary alone.
     let of_config = || run.config().config.pointer("/env/kind")?.as_str().map(str::to_owned);
-    let metric_of_config = || GateMetric::parse(run.config().config.pointer("/gate/metric")?.as_str()?);
+    let metric_of_config = run.gate()?.map(|gate| gate.metric);
     let env = summary.as_ref().map(|summary| summary.env.clone()).or_else(of_config);
     let test = summary.as_ref().and_then(Summary::test);
     Ok(RunOverview {
@@ -325,7 +345,7 @@ fn status(run: &RunReader) -> Result<RunOverview, PipelineError> {
         n_skipped: totals.n_skipped,
         used: StageTokens::of_all(summary.as_ref().map_or(&totals.tokens, |summary| &summary.token_summary)),
         test,
-        metric: summary.as_ref().map(Summary::test_metric).or_else(metric_of_config).unwrap_or_default(),
+        metric: summary.as_ref().map(Summary::test_metric).or(metric_of_config).unwrap_or_default(),
         is_best_changed: matches!(run.best_skill(), Err(PipelineError::ChangedSkill { .. })),
         reason,
         hint,

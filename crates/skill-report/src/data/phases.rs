@@ -8,7 +8,7 @@ use super::games::of_games;
 use super::overview::RunOverview;
 use super::setup::Setup;
 use super::standing::{RunPhase, Standing};
-use super::{SentRow, name_of, simulated, unfinished};
+use super::{SentRow, name_of, simulated, uncounted, unfinished};
 use crate::verdict::{Outcome, Verdict};
 use crate::words::results;
 use crate::{ReportError, ReportOptions};
@@ -16,7 +16,6 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use skill_bank::State;
 use skill_core::stats::shares_interval;
-use skill_llm::journal::JournalReader;
 use skill_pipeline::bank_dir::read_bank;
 use skill_pipeline::phases::{PHASE_JOURNALS, Phases, phase_times, test_games};
 use skill_pipeline::records::bank::BANK_DIR;
@@ -257,6 +256,7 @@ impl PhasesReport {
             Some((phase.as_str().to_owned(), found))
         });
         let env = run.config().config.pointer("/env/kind").and_then(|kind| kind.as_str());
+        let sent = sent(run)?;
         let seconds =
             brief.phases.iter().filter_map(|found| found.seconds).reduce(|sum, seconds| sum + seconds);
         Ok(Self {
@@ -267,8 +267,9 @@ impl PhasesReport {
             hint,
             runs: runs.collect(),
             setup: Setup::read(run, seconds)?,
-            sent: sent(run)?.into(),
-            verdict: verdict(&brief).with_cautions(unfinished(phase).into_iter().chain(simulated(run))),
+            verdict: verdict(&brief)
+                .with_cautions(unfinished(phase).into_iter().chain(simulated(run)).chain(uncounted(&sent))),
+            sent: sent.into(),
             gains: brief.gains().into_iter().map(|gain| (gain, gain.sentence())).collect(),
             skills: last_skills(run.path()),
             results: brief.phases.iter().map(|found| results(found.phase, &found.figures)).collect(),
@@ -282,21 +283,30 @@ fn sent(run: &RunReader) -> Result<Sent, PipelineError> {
     let own = Sent::of(run)?;
     let of_runs = [Phase::Sft, Phase::Rl].map(|phase| phase.dir(run.path()).join(JOURNAL_FILE));
     let of_phases = PHASE_JOURNALS.iter().map(|journal| run.path().join(journal)).chain(of_runs);
-    let (mut all, mut time) = (Vec::new(), 0.0);
+    let (mut all, mut time, mut unread) = (Vec::new(), 0.0, Vec::new());
     if let Sent::Journal { by_model, seconds } = &own {
         all.extend(by_model.iter().cloned());
         time += seconds;
     }
     for path in of_phases {
-        // A phase that sends nothing has no journal.
-        let Ok(journal) = JournalReader::open_at_rest(&path) else { continue };
-        let spent = journal.spent()?;
-        if let Some(Sent::Journal { by_model, seconds }) = Sent::of_journal(&journal, spent)? {
-            all.extend(by_model);
-            time += seconds;
+        match Sent::at(&path) {
+            Ok(Some(Sent::Journal { by_model, seconds })) => {
+                all.extend(by_model);
+                time += seconds;
+            }
+            // A phase that sends nothing has no journal.
+            Ok(_) => {}
+            Err(error) => unread.push(error),
         }
     }
-    Ok(if all.is_empty() { own } else { Sent::Journal { by_model: all, seconds: time } })
+    let is_by_files = all.is_empty();
+    let journals = Sent::Journal { by_model: all, seconds: time };
+    let counted = match own {
+        own if is_by_files => own,
+        Sent::Partial { problem, .. } => Sent::Partial { counted: Box::new(journals), problem },
+        Sent::Journal { .. } | Sent::Files(_) => journals,
+    };
+    Ok(unread.iter().fold(counted, Sent::without_journal))
 }
 
 /// The active skills of the bank that the last phase left, as far as there is one that can be read.

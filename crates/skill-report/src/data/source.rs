@@ -29,41 +29,77 @@ pub(super) struct Source<'run> {
 /// Results of the first and of the best skill on the same items.
 pub(super) struct Pair {
     pub(super) before: Vec<RolloutResult>,
-    /// `None` where the best skill is the first one, which was measured once.
-    best: Option<Vec<RolloutResult>>,
+    best: Best,
+}
+
+/// Results of the best skill.
+enum Best {
+    /// It is the first one, which was measured once.
+    Initial,
+    Measured(Vec<RolloutResult>),
+    /// The program that an imported run is of did not keep them.
+    NotKept,
 }
 
 impl Pair {
     pub(super) fn after(&self) -> &[RolloutResult] {
-        self.best.as_ref().unwrap_or(&self.before)
+        match &self.best {
+            Best::Measured(results) => results,
+            Best::Initial | Best::NotKept => &self.before,
+        }
     }
+
+    /// True if the results of the initial skill take the place of those of the best one.
+    pub(super) fn lacks_best(&self) -> bool {
+        matches!(self.best, Best::NotKept)
+    }
+}
+
+impl Best {
+    /// Reads them where the skill was measured; `initial` is where the initial one was.
+    fn read(run: &RunReader, place: EvaluationDir, initial: EvaluationDir) -> Result<Self, PipelineError> {
+        if place == initial {
+            return Ok(Self::Initial);
+        }
+        Ok(measured(run, place)?.map_or(Self::NotKept, Self::Measured))
+    }
+}
+
+/// The results of an evaluation that the run has made; `None` only for an imported run.
+fn measured(run: &RunReader, dir: EvaluationDir) -> Result<Option<Vec<RolloutResult>>, PipelineError> {
+    run.check_measured(dir)?;
+    run.results(dir)
 }
 
 impl<'run> Source<'run> {
     pub(super) fn read(run: &'run RunReader, state: &RuntimeState) -> Result<Self, PipelineError> {
         let (history, summary) = (run.history()?, run.summary()?);
         let maker = Maker::of_best(state, summary.as_ref());
-        let place = maker.measured(&history);
         let selection = Pair {
-            before: run.results(EvaluationDir::Baseline)?.unwrap_or_default(),
-            best: if place == EvaluationDir::Baseline { None } else { run.results(place)? },
+            before: measured(run, EvaluationDir::Baseline)?.unwrap_or_default(),
+            best: Best::read(run, maker.measured(&history), EvaluationDir::Baseline)?,
         };
-        let test = match &summary {
+        let before = match &summary {
+            Some(summary) if summary.test().is_some() => measured(run, EvaluationDir::TestBaseline)?,
             Some(_) => run.results(EvaluationDir::TestBaseline)?,
             None => None,
         };
-        let test = test.map(|before| {
-            Ok::<_, PipelineError>(Pair { before, best: run.results(EvaluationDir::TestBest)? })
-        });
+        let test = match before {
+            Some(before) => {
+                let best = Best::read(run, maker.tested(&history), EvaluationDir::TestBaseline)?;
+                Some(Pair { before, best })
+            }
+            None => None,
+        };
         let no_skill = match &summary {
-            Some(summary) if summary.test_no_skill.is_some() => run.results(EvaluationDir::TestNoSkill)?,
+            Some(summary) if summary.test_no_skill.is_some() => measured(run, EvaluationDir::TestNoSkill)?,
             Some(_) | None => None,
         };
         let one_shot = match &summary {
-            Some(summary) if summary.test_one_shot.is_some() => run.results(EvaluationDir::TestOneShot)?,
+            Some(summary) if summary.test_one_shot.is_some() => measured(run, EvaluationDir::TestOneShot)?,
             Some(_) | None => None,
         };
-        let (ends, test) = (run.epoch_ends()?, test.transpose()?);
+        let ends = run.epoch_ends()?;
         Ok(Self { run, ends, maker, selection, test, no_skill, one_shot, history, summary })
     }
 
@@ -71,7 +107,10 @@ impl<'run> Source<'run> {
     pub(super) fn tokens(&self, dir: EvaluationDir) -> Result<Option<Vec<u64>>, PipelineError> {
         let known = match dir {
             EvaluationDir::Baseline => Some(&self.selection.before),
-            dir if dir == self.maker.measured(&self.history) => self.selection.best.as_ref(),
+            dir if dir == self.maker.measured(&self.history) => match &self.selection.best {
+                Best::Measured(results) => Some(results),
+                Best::Initial | Best::NotKept => None,
+            },
             _ => None,
         };
         match known {

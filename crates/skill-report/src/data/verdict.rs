@@ -84,7 +84,8 @@ impl<'run> Judged<'run> {
                 "best_skill.md was changed after the run wrote it; what is shown here is the run's own.";
             Caution::new(CautionKind::ChangedSkill, said)
         });
-        let said = unfinished(phase).into_iter().chain(changed).chain(simulated(run));
+        let said =
+            unfinished(phase).into_iter().chain(changed).chain(not_kept(&source)).chain(simulated(run));
         let verdict = verdict.with_cautions(said.chain(cautions));
         Ok(Some(Self { source, tokens, headline, classes, phase, reason, is_skill_changed, verdict }))
     }
@@ -113,6 +114,20 @@ impl Verdict {
         self.cautions.retain(|caution| caution.kind != CautionKind::Price);
         self.with_cautions(price(&headline.arms))
     }
+}
+
+/// That an imported run lacks results of its best skill.
+fn not_kept(source: &Source<'_>) -> Option<Caution> {
+    let splits = [("validation", Some(&source.selection)), ("test", source.test.as_ref())];
+    let lacking = splits.into_iter().filter(|(_, pair)| pair.is_some_and(|pair| pair.lacks_best()));
+    let lacking: Vec<&str> = lacking.map(|(split, _)| split).collect();
+    (!lacking.is_empty()).then(|| {
+        let words = format!(
+            "The imported run has no results of its best skill on the {} split: those of the initial skill are shown instead.",
+            lacking.join(" and the ")
+        );
+        Caution::new(CautionKind::DamagedFile, words)
+    })
 }
 
 /// The verdict on a run whose initial skill is not measured yet.

@@ -2,7 +2,7 @@
 
 use super::group::{GroupDifference, PairedBy};
 use super::settings_of;
-use crate::data::compare::Trained;
+use crate::data::compare::{Trained, tested};
 use crate::data::course::{self, CoursePoint};
 use crate::data::setup::started_unix_ms;
 use crate::{LEVEL, Outcome, ReportError, RunOverview, RunPhase};
@@ -190,6 +190,7 @@ impl RunRow {
         if !run.config().simulated_models.is_empty() {
             notes.push("simulated".to_owned());
         }
+        notes.extend(overview.cautions.iter().map(|words| words.trim_end_matches('.').to_owned()));
         if !kind::has_scores(&overview.path) {
             notes.push("it trains weights, and has no score of a skill".to_owned());
         }
@@ -238,18 +239,25 @@ impl RunRow {
         }
     }
 
-    /// Reads the scores of single test items, for paired differences. Without them, or if they cannot be read, nothing
-    /// is paired.
-    pub fn read_scores(&mut self) {
+    /// Reads the scores of single test items, for paired differences; without them nothing is paired.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, and results that the run has lost; the row has no scores then.
+    pub fn read_scores(&mut self) -> Result<(), ReportError> {
         if self.test.is_none() {
-            return;
+            return Ok(());
         }
-        let Ok(run) = RunReader::open(&self.path) else { return };
-        // If the best skill is the initial one, its only measurement is that of the initial skill.
-        let scores = [EvaluationDir::TestBest, EvaluationDir::TestBaseline]
-            .into_iter()
-            .find_map(|dir| run.scores(dir).ok().flatten());
-        self.scores = scores.unwrap_or_default();
+        let run = RunReader::open(&self.path)?;
+        let place = match self.trains() {
+            Some(Trained::Document) => tested(&run)?,
+            Some(Trained::Bank) => Some(EvaluationDir::TestBest),
+            None => None,
+        };
+        if let Some(place) = place {
+            self.scores = run.scores(place)?.unwrap_or_default();
+        }
+        Ok(())
     }
 
     /// Reads the validation score over calls and cost, with the prices that `price` knows; empty if the run trains no document.

@@ -8,6 +8,8 @@ skill_core::named_enum! {
     pub enum CautionKind {
         /// The skill on the disk is not the one that was measured.
         ChangedSkill = "changed_skill",
+        /// A file of the run cannot be read, so numbers are missing.
+        DamagedFile = "damaged_file",
         /// Models were simulated.
         Simulated = "simulated",
         /// The run has not come to its end.

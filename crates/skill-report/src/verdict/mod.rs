@@ -186,6 +186,12 @@ impl Verdict {
         self
     }
 
+    /// Adds a caution, in its place by weight.
+    pub fn add_caution(&mut self, caution: Caution) {
+        self.cautions.push(caution);
+        self.cautions.sort_by_key(|caution| caution.kind.weight());
+    }
+
     /// The verdict in one line, such as `Cannot tell: 92.5 % instead of 87.5 % on 40 test items (…)`.
     pub fn line(&self) -> String {
         format!("{}: {}", self.title(), self.words)

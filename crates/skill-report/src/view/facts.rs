@@ -42,7 +42,8 @@ impl RunOverview {
         };
         // The verdict has the numbers of the test split.
         let facts = facts.into_iter().filter(|fact| verdict.is_none() || fact.name != "test");
-        verdict.iter().cloned().chain(facts).collect()
+        let cautions = self.cautions.iter().map(|words| Fact::new("caution", words.clone()));
+        verdict.iter().cloned().chain(facts).chain(cautions).collect()
     }
 
     fn facts_of_document(&self) -> Vec<Fact> {
@@ -226,8 +227,10 @@ impl RlBrief {
             lines.push(Fact::new("types", types.collect::<Vec<_>>().join(", ")));
         }
         lines.extend(games(self.first_games, self.games));
-        if let (Some(groups), Some(clipped)) = (self.groups_without_signal, self.clipped) {
-            let kl = self.kl.map_or_else(|| NOT_COMPUTED.to_owned(), |kl| format!("{kl:.4}"));
+        if let Some(groups) = self.groups_without_signal {
+            let known = |number: Option<String>| number.unwrap_or_else(|| NOT_COMPUTED.to_owned());
+            let kl = known(self.kl.map(|kl| format!("{kl:.4}")));
+            let clipped = known(self.clipped.map(|clipped| format!("{:.1} %", 100.0 * clipped)));
             let entropy = match (self.first_entropy, self.entropy) {
                 (Some(first), Some(last)) => format!(", entropy {first:.3} → {last:.3}"),
                 _ => String::new(),
@@ -235,9 +238,8 @@ impl RlBrief {
             lines.push(Fact::new(
                 "policy",
                 format!(
-                    "{:.0} % of groups without signal, KL {kl}, {:.1} % clipped{entropy}",
-                    100.0 * groups,
-                    100.0 * clipped
+                    "{:.0} % of groups without signal, KL {kl}, clipped {clipped}{entropy}",
+                    100.0 * groups
                 ),
             ));
         }

@@ -44,4 +44,4 @@ pub use news::{News, Now, StageNow, Telling, Told, Watch, Watches, report_versio
 pub use rollouts::{NewRollouts, Shown, ShownTurn};
 pub use row::Row;
 pub use runs::{Listing, Runs};
-pub use spend::{Caps, Spent, Terms, TermsOf};
+pub use spend::{Caps, Spent, Terms, TermsOf, TermsRead};

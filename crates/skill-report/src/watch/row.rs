@@ -36,7 +36,7 @@ impl Row {
     /// The row of a run, whose files may be known.
     pub(crate) fn of(found: &Found, files: Result<RunOverview, String>, ledger: &Ledger) -> Self {
         let path = &found.path;
-        let (files, problem) = match files {
+        let (mut files, problem) = match files {
             Ok(files) => (files, None),
             Err(problem) => (RunOverview::unknown(path), Some(problem)),
         };
@@ -49,6 +49,7 @@ impl Row {
             RunPhase::Training => ledger.spent_now(path),
             RunPhase::Finished | RunPhase::Stopped | RunPhase::Interrupted => ledger.spent_at_rest(path),
         };
+        files.cautions = spent.as_ref().map(|spent| spent.cautions.clone()).unwrap_or_default();
         let workers = match state {
             RunPhase::Training => workers_of(path),
             RunPhase::Damaged | RunPhase::Finished | RunPhase::Stopped | RunPhase::Interrupted => Vec::new(),

@@ -3,8 +3,10 @@
 //! Of a journal each call is added up once, however often somebody asks.
 
 use super::signature::{FileState, Signature, journal_state};
+use crate::data::uncounted;
 use parking_lot::Mutex;
 use serde::Serialize;
+use skill_llm::error::with_causes;
 use skill_llm::journal::{JournalReader, ModelSpent};
 use skill_pipeline::RunReader;
 use skill_pipeline::run_dir::live::Spend;
@@ -37,8 +39,11 @@ pub trait Terms {
     fn money(&self, sent: &Sent) -> Option<f64>;
 }
 
-/// Reads the terms of a run from its directory; `None` where they are unknown.
-pub type TermsOf = fn(&RunReader) -> Option<Box<dyn Terms>>;
+/// The terms of a run: `None` if it keeps none, or why they cannot be read, as a sentence.
+pub type TermsRead = Result<Option<Box<dyn Terms>>, String>;
+
+/// Reads the terms of a run from its directory.
+pub type TermsOf = fn(&RunReader) -> TermsRead;
 
 /// What a run has spent in requests that were sent, over all its processes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -55,6 +60,9 @@ pub struct Spent {
     pub is_replay: bool,
     /// The caps that the process works under; where there is none, those of `config.toml`.
     pub caps: Caps,
+    /// Numbers that are missing or incomplete since a file cannot be read, in sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cautions: Vec<String>,
 }
 
 impl From<Spend> for Spent {
@@ -72,23 +80,27 @@ impl From<Spend> for Spent {
                 money: spend.cap_money,
                 time_s: spend.cap_seconds,
             },
+            cautions: Vec::new(),
         }
     }
 }
 
 impl Spent {
     /// What was sent, by the prices and caps of the run's configuration.
-    fn of(sent: &Sent, terms: Option<&dyn Terms>) -> Self {
+    fn of(sent: &Sent, terms: TermsRead) -> Self {
+        let cautions = uncounted(sent).map(|caution| caution.words).into_iter();
+        let (terms, unread) = match terms {
+            Ok(terms) => (terms, None),
+            Err(unread) => (None, Some(unread)),
+        };
         Self {
             requests: sent.requests(),
             tokens: sent.tokens(),
-            money: terms.and_then(|terms| terms.money(sent)),
-            seconds: match sent {
-                Sent::Journal { seconds, .. } => *seconds,
-                Sent::Files(_) => 0.0,
-            },
+            money: terms.as_ref().and_then(|terms| terms.money(sent)),
+            seconds: sent.seconds().unwrap_or_default(),
             is_replay: sent.is_replay(),
-            caps: terms.map(Terms::caps).unwrap_or_default(),
+            caps: terms.map(|terms| terms.caps()).unwrap_or_default(),
+            cautions: cautions.chain(unread).collect(),
         }
     }
 }
@@ -120,8 +132,9 @@ impl Ledger {
         }
         let by_journal = JournalReader::open_at_rest(&run.join(JOURNAL_FILE)).ok();
         by_journal.and_then(|journal| self.spent(run, &journal)).or_else(|| {
-            let sent = reader.used().map(Sent::Files).ok()?;
-            Some(Spent::of(&sent, (self.terms_of)(&reader).as_deref()))
+            // This tells a journal that does not exist from one that cannot be read.
+            let sent = Sent::of(&reader).ok()?;
+            Some(Spent::of(&sent, (self.terms_of)(&reader)))
         })
     }
 
@@ -169,7 +182,7 @@ impl Ledger {
             ModelSpent::add_to(&mut spent, unanswered);
         }
         let sent = Sent::of_journal(journal, spent).ok()??;
-        let terms = RunReader::open(run).ok().and_then(|run| (self.terms_of)(&run));
-        Some(Spent::of(&sent, terms.as_deref()))
+        let terms = RunReader::open(run).map_err(|error| with_causes(&error));
+        Some(Spent::of(&sent, terms.and_then(|run| (self.terms_of)(&run))))
     }
 }

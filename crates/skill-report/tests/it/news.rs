@@ -39,7 +39,7 @@ fn append(log: &Path, numbers: std::ops::Range<u32>, padding: &str) {
 /// What is new to somebody who begins to look.
 async fn look(dir: &Path, told: &mut Told) -> News {
     let (runs, watches, stop) =
-        (Arc::new(Runs::open(dir, |_| None).unwrap()), Watches::default(), CancellationToken::new());
+        (Arc::new(Runs::open(dir, |_| Ok(None)).unwrap()), Watches::default(), CancellationToken::new());
     let listing = runs.fresh().await;
     let (found, row) = listing.find("one").unwrap();
     assert_eq!(row.state, RunPhase::Finished, "{:?}", row.problem);
@@ -133,8 +133,11 @@ async fn a_journal_that_could_not_be_read_is_looked_at_again() {
         std::fs::File::options().write(true).open(&journal).unwrap().set_modified(time).unwrap();
     };
     put(&vec![0xff; bytes.len()]);
-    let (runs, watches, stop) =
-        (Arc::new(Runs::open(dir.path(), |_| None).unwrap()), Watches::default(), CancellationToken::new());
+    let (runs, watches, stop) = (
+        Arc::new(Runs::open(dir.path(), |_| Ok(None)).unwrap()),
+        Watches::default(),
+        CancellationToken::new(),
+    );
     let listing = runs.fresh().await;
     let (found, _) = listing.find("one").unwrap();
     let (watch, mut changes) = watches.watch(&runs, "one", &found.path, &stop);

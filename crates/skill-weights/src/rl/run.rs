@@ -256,10 +256,11 @@ impl<'run> RlRun<'run> {
         self.log.emit(&Event::StageFinished { step: Some(step), stage, seconds });
         let (lessons, groups_without_signal) = lessons(settings, &played).map_err(&failed)?;
         let mut record = record_of(iteration, groups.len(), &played, groups_without_signal);
+        let mut steps = Vec::new();
         for (number, batch) in (0_u64..).zip(lessons.chunks(settings.batch_size)) {
-            trainer.update((iteration, number), batch, &mut record).await.map_err(&failed)?;
+            steps.push(trainer.update((iteration, number), batch, &mut record).await.map_err(&failed)?);
         }
-        finish_means(&mut record);
+        trainer.note_means(&steps, &mut record);
         if let Some(evolving) = &mut self.evolving {
             evolving.note(iteration, &groups, &played).await?;
             record.bank = Some(evolving.take_record());
@@ -445,15 +446,6 @@ pub(super) fn record_of(
         sampled_tokens: rows().map(|row| row.n_sampled() as u64).sum(),
         by_task_type,
         ..RlIteration::default()
-    }
-}
-
-/// From sums over optimizer steps to their means.
-fn finish_means(record: &mut RlIteration) {
-    let n_steps = record.steps.max(1) as f64;
-    let RlIteration { entropy, kl, clipped, loss, grad_norm, .. } = record;
-    for sum in [entropy, clipped, loss, grad_norm].into_iter().chain(kl) {
-        *sum /= n_steps;
     }
 }
 

@@ -29,13 +29,14 @@ impl RlTrainer {
         batch.into_iter().flat_map(|batch| &batch.item_idx).filter_map(|place| items.get(*place)).collect()
     }
 
-    /// One optimizer step over some episodes: that of this number in this iteration.
+    /// One optimizer step over some episodes: that of this number in this iteration. Returns the metrics of the loss, and
+    /// the norm of the gradient before clipping.
     pub(super) async fn update(
         &self,
         (iteration, number): (u64, u64),
         batch: &[Lesson],
         record: &mut RlIteration,
-    ) -> Result<(), TrainError> {
+    ) -> Result<(LossMetrics, f64), TrainError> {
         let settings = &self.settings;
         let (rows, denominator) = weighed(settings, batch);
         let mut metrics = LossMetrics::default();
@@ -66,15 +67,20 @@ impl RlTrainer {
         };
         let call = CallId::new(RUN, iteration, Call::Optimize.number(number, 0));
         let stepped = self.backend.optim_step(OptimStep { call, settings: adam }).await?;
-        record.steps += 1;
-        record.loss += metrics.loss;
-        if settings.kl_coeff > 0.0 {
-            *record.kl.get_or_insert_default() += metrics.kl;
-        }
-        record.entropy += metrics.entropy;
-        record.grad_norm += stepped.grad_norm;
-        let n_tokens = metrics.n_tokens.max(1) as f64;
-        record.clipped += (metrics.n_clipped + metrics.n_dual_clipped) as f64 / n_tokens;
-        Ok(())
+        Ok((metrics, stepped.grad_norm))
+    }
+
+    /// Records the means over the optimizer steps of an iteration.
+    pub(super) fn note_means(&self, steps: &[(LossMetrics, f64)], record: &mut RlIteration) {
+        let mean = |of: fn(&(LossMetrics, f64)) -> f64| {
+            (!steps.is_empty()).then(|| steps.iter().map(of).sum::<f64>() / steps.len() as f64)
+        };
+        record.steps = steps.len() as u64;
+        record.loss = mean(|(loss, _)| loss.loss);
+        record.kl = mean(|(loss, _)| loss.kl).filter(|_| self.settings.kl_coeff > 0.0);
+        record.entropy = mean(|(loss, _)| loss.entropy);
+        record.grad_norm = mean(|(_, norm)| *norm);
+        record.clipped =
+            mean(|(loss, _)| (loss.n_clipped + loss.n_dual_clipped) as f64 / loss.n_tokens.max(1) as f64);
     }
 }

@@ -2,12 +2,9 @@
 
 use super::key::{KeySpec, any_of};
 use super::keys::{self, SectionSpec};
+use skill_core::spelling::folded as fold;
 
-/// Below this similarity (0 to 1) a name is not taken for a misspelling of another one.
-const MIN_SIMILARITY: f64 = 0.55;
-
-/// A shorter text is not taken for a part of a name.
-const MIN_PART_CHARS: usize = 3;
+pub use skill_core::spelling::nearest;
 
 /// What to say about a name that is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,37 +35,6 @@ impl std::fmt::Display for Suggestion {
             Self::Valid(names) => write!(f, "valid are {}", names.join(", ")),
         }
     }
-}
-
-/// The most similar of some words, if one is similar enough to be what was meant by the name.
-pub fn nearest<'a>(name: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let folded = fold(name);
-    let mut best: Option<(f64, &'a str)> = None;
-    for word in words {
-        let candidate = fold(word);
-        let similarity = similarity(&folded, &candidate);
-        if similarity >= MIN_SIMILARITY && best.is_none_or(|(score, _)| similarity > score) {
-            best = Some((similarity, word));
-        }
-    }
-    best.map(|(_, word)| word)
-}
-
-/// 0 to 1, and more for names that are the same but for case and underscores.
-fn similarity(name: &str, candidate: &str) -> f64 {
-    if name == candidate {
-        return 2.0;
-    }
-    let similarity = strsim::normalized_damerau_levenshtein(name, candidate);
-    if name.chars().count() >= MIN_PART_CHARS && candidate.contains(name) {
-        return similarity.max(MIN_SIMILARITY + similarity / 4.0);
-    }
-    similarity
-}
-
-/// Case, hyphens and underscores are what people get wrong first.
-fn fold(name: &str) -> String {
-    name.chars().filter(|letter| !matches!(letter, '_' | '-' | ' ')).flat_map(char::to_lowercase).collect()
 }
 
 /// What a key that a known section does not have was meant to be.

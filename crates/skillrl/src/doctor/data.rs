@@ -191,5 +191,5 @@ async fn request_for(env: &dyn Env, item: &Item, skill: &SkillDoc) -> Option<Cha
     let agent = Listener::new(None);
     // It fails as soon as the agent is asked, and so is scored by nobody.
     drop(env.rollout(item, skill, &agent, &RolloutCtx::default()).await);
-    agent.heard().into_iter().next()
+    agent.first_heard()
 }

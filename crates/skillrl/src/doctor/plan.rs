@@ -13,12 +13,13 @@ use skill_core::search_plan::LEAST_DECISIONS;
 use skill_core::stats::{detectable_effect, items_needed};
 use skill_core::usage::dollars;
 use skill_envs::{Env, Split};
+use skill_llm::error::with_causes;
 use skill_pipeline::kind::{has_phases, name_of, trains_bank, trains_weights};
-use skill_pipeline::noise::recorded_flip_rate;
+use skill_pipeline::noise::flip_rate_at;
 use skill_pipeline::prompts::PromptLibrary;
 use skill_pipeline::run_dir::vacant::check_vacant;
 use skill_pipeline::run_dir::{RunStatus, run_status};
-use skill_pipeline::{PipelineError, Protocol, RunReader, TrainSettings};
+use skill_pipeline::{PipelineError, Protocol, TrainSettings};
 use std::path::Path;
 
 /// How often an edit without effect may pass a test.
@@ -82,21 +83,36 @@ pub(super) fn run_dir(loaded: &LoadedConfig) -> Finding {
 /// more.
 const COARSE: f64 = 0.25;
 
+/// How much scores vary, and the words before it.
+pub(super) type FlipRate = (f64, &'static str);
+
+/// How much scores vary: what was requested, else what the run has measured, where there is one already. A run whose
+/// files cannot be read is a finding.
+pub(super) fn flip_rate(asked: &Examination, run: &Path) -> (FlipRate, Option<Finding>) {
+    // What a person says counts.
+    if let Some(rate) = asked.flip_rate {
+        return ((rate, "if, as `--flip-rate` says,"), None);
+    }
+    let assumed = (DEFAULT_FLIP_RATE, "if");
+    match flip_rate_at(run) {
+        Ok(Some(rate)) => ((rate, "since the run measured that"), None),
+        Ok(None) => (assumed, None),
+        Err(error) => {
+            let error = Error::Pipeline(error);
+            let message =
+                format!("the flip rate that the run measured cannot be read: {}", with_causes(&error));
+            (assumed, Some(Finding::warning(Check::Selection, message, error.hint())))
+        }
+    }
+}
+
 /// The minimum detectable gain of the validation split against the gain to detect.
-///
-/// How much scores vary is what was requested, else what the run has measured, where there is one already.
 pub(super) fn selection(
     env: &dyn Env,
     asked: &Examination,
     settings: Option<&TrainSettings>,
-    run: &Path,
+    (flip_rate, why): FlipRate,
 ) -> Finding {
-    let measured = || RunReader::open(run).ok().and_then(|run| recorded_flip_rate(&run).ok().flatten());
-    let (flip_rate, why) = match asked.flip_rate {
-        // What a person says counts.
-        Some(rate) => (rate, "if, as `--flip-rate` says,"),
-        None => measured().map_or((DEFAULT_FLIP_RATE, "if"), |rate| (rate, "since the run measured that")),
-    };
     let effect = asked.effect.unwrap_or(DEFAULT_EFFECT);
     let n_items = env.items(Split::Val).len();
     let of_paper = settings.filter(|settings| settings.protocol == Protocol::Paper);

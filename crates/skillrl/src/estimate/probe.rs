@@ -165,7 +165,7 @@ async fn judged(env: &dyn Env, item: &Item, skill: &SkillDoc) -> Option<ChatRequ
             RolloutCtx { judge: Some(Arc::clone(&judge) as Arc<dyn ChatModel>), ..RolloutCtx::default() };
         // A judge that says nothing gives no points; what it was asked is all that is wanted.
         drop(env.rollout(item, skill, &Listener::new(Some(answer)), &ctx).await);
-        if let Some(request) = judge.heard().into_iter().next() {
+        if let Some(request) = judge.first_heard() {
             return Some(request);
         }
     }

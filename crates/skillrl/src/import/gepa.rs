@@ -7,6 +7,7 @@ use super::Outcome;
 use crate::error::ImportError;
 use serde_json::{Map, Value};
 use skill_core::SkillPackage;
+use skill_core::member;
 use skill_core::package::front_matter::name_of;
 use skill_core::package::{MAIN_FILE, check_path, is_reference};
 
@@ -103,7 +104,10 @@ fn chosen(
                 for key in result.keys().filter(|key| *key != "candidates") {
                     outcome.mapping.unmapped.push(super::Unmapped::new(key.as_str(), "", ABOUT_THE_SEARCH));
                 }
-                (candidates, result.get("val_aggregate_scores").and_then(Value::as_array))
+                (
+                    candidates,
+                    member::list(result, "val_aggregate_scores").map_err(|error| wrong(error.to_string()))?,
+                )
             }
             Some(_) | None => return Ok(result.clone()),
         },
@@ -120,6 +124,7 @@ fn chosen(
         (Some(asked), ..) => asked,
         (None, _, [_]) => 0,
         (None, Some(scores), _) => best(scores)
+            .map_err(wrong)?
             .ok_or_else(|| wrong(format!("none of the {} candidates has a score", candidates.len())))?,
         (None, None, _) => {
             return Err(wrong(format!(
@@ -145,17 +150,21 @@ fn chosen(
     }
 }
 
-/// The first of the highest scores.
-fn best(scores: &[Value]) -> Option<usize> {
+/// The first of the highest scores; `null` is the score of a candidate that has none.
+fn best(scores: &[Value]) -> Result<Option<usize>, String> {
     let mut best: Option<(usize, f64)> = None;
-    for (number, score) in scores.iter().enumerate() {
-        if let Some(score) = score.as_f64()
-            && best.is_none_or(|(_, highest)| score > highest)
-        {
+    for (number, value) in scores.iter().enumerate() {
+        let Some(score) = value.as_f64() else {
+            if value.is_null() {
+                continue;
+            }
+            return Err(format!("the score of candidate {number} is {value}; expected a number"));
+        };
+        if best.is_none_or(|(_, highest)| score > highest) {
             best = Some((number, score));
         }
     }
-    best.map(|(number, _)| number)
+    Ok(best.map(|(number, _)| number))
 }
 
 /// A path of its own for a component.
@@ -169,5 +178,5 @@ fn reference_path(name: &str, package: &SkillPackage) -> String {
     numbered
         .map(|number| format!("references/{stem}{number}.md"))
         .find(|path| !package.references.contains_key(path))
-        .unwrap_or_default()
+        .expect("there are more numbers than references")
 }

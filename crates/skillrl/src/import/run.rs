@@ -4,12 +4,12 @@
 //! cannot go on, since its calls were not recorded, and `config.json` says where it came from. Files without a
 //! counterpart are listed, and stay where they are.
 
-use super::run_record::{self, Baseline};
+use super::run_record::{self, Baseline, Settings};
 use super::source::{read, read_json, read_text};
-use super::{IMPORTED_FROM, IMPORTED_SETTINGS, ImportKind, Mapped, Outcome, gate_of};
+use super::{IMPORTED_FROM, IMPORTED_SETTINGS, ImportKind, Mapped, Outcome};
 use crate::error::ImportError;
 use serde_json::{Map, Value, json};
-use skill_core::{MeanScore, SkillHash, SkillId};
+use skill_core::{Gate, GateMetric, MeanScore, SkillHash, SkillId, StepIdx, member};
 use skill_pipeline::records::document::{RuntimeState, StepRecord};
 use skill_pipeline::records::evaluation::EvaluationSummary;
 use skill_pipeline::records::summary::Summary;
@@ -45,6 +45,7 @@ pub(super) fn import(dir: &Path, kind: ImportKind) -> Result<Outcome, ImportErro
     list(dir, Path::new(""), 0, &mut left)?;
     let mut reader = Reader { dir, left, outcome: Outcome::default() };
     let config = reader.json("config.json")?.unwrap_or(Value::Null);
+    let decided = Settings::of(&config).map_err(|fault| bad(dir, "config.json", &fault))?;
     let rows = match reader.json("history.json")? {
         Some(Value::Array(rows)) => rows,
         Some(_) => return Err(bad(dir, "history.json", "is not a list of steps")),
@@ -54,14 +55,14 @@ pub(super) fn import(dir: &Path, kind: ImportKind) -> Result<Outcome, ImportErro
     let summary = reader.json("summary.json")?;
 
     let skills = reader.skills()?;
-    let baseline = reader.baseline(summary.as_ref(), &config)?;
+    let baseline = reader.baseline(summary.as_ref(), decided.gate)?;
     let mut notes = Vec::new();
     let facts = reader.steps(&rows)?;
-    let history = run_record::history(&rows, &config, baseline, &facts, &mut notes);
+    let history = run_record::history(&rows, decided, baseline, &facts, &mut notes);
     for (key, reason) in notes {
         reader.outcome.mapping.lose(key, "", reason);
     }
-    let state = reader.state(&state, &history, &skills, baseline);
+    let state = reader.state(&state, &history, &skills, baseline)?;
     reader.evaluations(&state, &skills)?;
     reader.write("history.json", &history);
     reader.write_sealed("runtime_state.json", &state);
@@ -76,7 +77,8 @@ pub(super) fn import(dir: &Path, kind: ImportKind) -> Result<Outcome, ImportErro
     };
     let config = json!({IMPORTED_FROM: from, IMPORTED_SETTINGS: settings});
     if let Some(summary) = summary {
-        let summary = reader.summary(&summary, &config, &history, &state, baseline);
+        let summary = summary_of(&summary, &config, (&history, &state, baseline), decided.gate)
+            .map_err(|fault| bad(dir, "summary.json", &fault))?;
         reader.write("summary.json", &summary);
     }
     reader.write_sealed(
@@ -150,19 +152,29 @@ impl Reader<'_> {
     }
 
     /// The initial skill on the validation split.
-    fn baseline(&mut self, summary: Option<&Value>, config: &Value) -> Result<Baseline, ImportError> {
+    fn baseline(&mut self, summary: Option<&Value>, gate: Gate) -> Result<Baseline, ImportError> {
         for dir in ["baseline_selection_eval", "selection_eval_baseline"] {
             if let Some(results) = self.results(dir, false)? {
-                return Ok(Baseline::new(MeanScore::of_results(&results), config));
+                return Ok(Baseline::new(MeanScore::of_results(&results), gate));
             }
         }
-        let hard = summary.and_then(|summary| summary.get("baseline_selection_hard")).and_then(Value::as_f64);
-        if hard.is_none() {
-            let reason =
-                "the initial skill's score on the validation split is not in the files; 0 is used instead";
+        let hard = run_record::object(summary.unwrap_or(&Value::Null)).and_then(|summary| {
+            member::number(summary, "baseline_selection_hard").map_err(run_record::wrong)
+        });
+        let hard = hard.map_err(|fault| bad(self.dir, "summary.json", &fault))?;
+        let reason = match (hard, gate.metric) {
+            (None, _) => Some(
+                "the initial skill's score on the validation split is not in the files; 0 is used instead",
+            ),
+            (Some(_), GateMetric::Soft | GateMetric::Mixed) => Some(
+                "the initial skill's soft score, which the gate needs, is not in the files; 0 is used instead",
+            ),
+            (Some(_), GateMetric::Hard) => None,
+        };
+        if let Some(reason) = reason {
             self.outcome.mapping.lose("baseline", "", reason);
         }
-        Ok(Baseline::new(MeanScore { hard: hard.unwrap_or_default(), soft: 0.0 }, config))
+        Ok(Baseline::new(MeanScore { hard: hard.unwrap_or_default(), soft: 0.0 }, gate))
     }
 
     /// Writes an evaluation in our form; returns the number of its items.
@@ -170,13 +182,12 @@ impl Reader<'_> {
         &mut self,
         from: &str,
         to: &str,
-        skill: &str,
+        skill: &SkillHash,
     ) -> Result<Option<usize>, ImportError> {
         let Some(results) = self.results(from, true)? else { return Ok(None) };
         self.left.remove(&format!("{from}/summary.json"));
         let mean = MeanScore::of_results(&results);
-        let hash = serde_json::from_value(Value::from(skill)).unwrap_or_else(|_| SkillHash::of(""));
-        let summary = EvaluationSummary::new(hash, mean, results.len(), StageTokens::default());
+        let summary = EvaluationSummary::new(skill.clone(), mean, results.len(), StageTokens::default());
         self.write(&format!("{to}/results.json"), &results);
         self.write(&format!("{to}/summary.json"), &summary);
         self.outcome.mapping.map(from, to);
@@ -184,11 +195,21 @@ impl Reader<'_> {
     }
 
     fn evaluations(&mut self, state: &RuntimeState, skills: &Skills) -> Result<(), ImportError> {
-        let initial =
-            skills.get(&0).map(|text| SkillHash::of(text)).unwrap_or_else(|| state.best_skill_hash.clone());
+        let is_best_initial = state.best_step == StepIdx(0);
+        let initial = match skills.get(&0) {
+            Some(text) => Some(SkillHash::of(text)),
+            None => is_best_initial.then(|| state.best_skill_hash.clone()),
+        };
         for (from, to) in EVALUATIONS {
-            let hash = if to == "test_eval_best" { &state.best_skill_hash } else { &initial };
-            self.evaluation(from, to, hash.as_str())?;
+            let hash = if to == "test_eval_best" { Some(&state.best_skill_hash) } else { initial.as_ref() };
+            match hash {
+                Some(hash) => drop(self.evaluation(from, to, hash)?),
+                None if self.results(from, false)?.is_some() => {
+                    let reason = "the initial skill is not in skills/, so its evaluation was left out";
+                    self.outcome.mapping.lose(from, "", reason);
+                }
+                None => {}
+            }
         }
         Ok(())
     }
@@ -199,100 +220,42 @@ impl Reader<'_> {
         history: &[StepRecord],
         skills: &Skills,
         baseline: Baseline,
-    ) -> RuntimeState {
-        let number = |key: &str| asked.get(key).and_then(Value::as_f64);
+    ) -> Result<RuntimeState, ImportError> {
+        let wrong = |fault: String| bad(self.dir, "runtime_state.json", &fault);
+        let fields = run_record::object(asked).map_err(wrong)?;
+        let number = |key: &str| member::number(fields, key).map_err(|error| wrong(run_record::wrong(error)));
+        let (current_score, best_score) = (number("current_score")?, number("best_score")?);
         let last = history.last();
-        let best = last.map_or(skill_core::StepIdx(0), |record| record.best_step);
+        let best = last.map_or(StepIdx(0), |record| record.best_step);
         let made = history.iter().rev().find(|record| record.action.is_accept()).map(|record| record.step);
         let hash = |step: u32| skills.get(&step).map(|text| SkillHash::of(text));
-        let in_file = |files: &[(String, Vec<u8>)], name: &str| {
-            let file = files.iter().find(|(path, _)| path == name);
+        let in_file = |name: &str| {
+            let file = self.outcome.files.iter().find(|(path, _)| path == name);
             file.map(|(_, bytes)| SkillHash::of(&String::from_utf8_lossy(bytes)))
         };
-        let files = &self.outcome.files;
-        let current_hash = skills.last_key_value().map(|(_, text)| SkillHash::of(text));
-        let mut state = RuntimeState::after_baseline(SkillHash::of(""), baseline.mean, baseline.score);
-        state.last_completed_step = last.map_or(skill_core::StepIdx(0), |record| record.step);
+        let last_hash = skills.last_key_value().map(|(_, text)| SkillHash::of(text));
+        let current_hash = in_file("current_skill.md").or(last_hash);
+        let best_hash = in_file("best_skill.md").or_else(|| hash(best.0)).ok_or_else(|| {
+            let message = format!("is missing, and so is the skill of step {best} in skills/");
+            ImportError::bad(&self.dir.join("best_skill.md"), message, "put one of both back into the run")
+        })?;
+        if current_hash.is_none() {
+            let reason = "is in none of the files; the best skill is used instead";
+            self.outcome.mapping.lose("current skill", "", reason);
+        }
+        let mut state = RuntimeState::after_baseline(best_hash, baseline.mean, baseline.score);
+        state.last_completed_step = last.map_or(StepIdx(0), |record| record.step);
         state.current_score =
-            number("current_score").or(last.map(|record| record.current_score)).unwrap_or(baseline.score);
-        state.current_skill_hash =
-            in_file(files, "current_skill.md").or(current_hash).unwrap_or_else(|| SkillHash::of(""));
+            current_score.or(last.map(|record| record.current_score)).unwrap_or(baseline.score);
+        if let Some(current_hash) = current_hash {
+            state.current_skill_hash = current_hash;
+        }
         state.current_step = made.unwrap_or_default();
-        state.best_score =
-            number("best_score").or(last.map(|record| record.best_score)).unwrap_or(baseline.score);
-        state.best_skill_hash =
-            in_file(files, "best_skill.md").or_else(|| hash(best.0)).unwrap_or_else(|| SkillHash::of(""));
+        state.best_score = best_score.or(last.map(|record| record.best_score)).unwrap_or(baseline.score);
         state.best_step = best;
         state.current_skill = SkillId::of_step(made.unwrap_or_default());
         state.best_skill = SkillId::of_step(best);
-        state
-    }
-
-    fn summary(
-        &mut self,
-        asked: &Value,
-        config: &Value,
-        history: &[StepRecord],
-        state: &RuntimeState,
-        baseline: Baseline,
-    ) -> Summary {
-        const KNOWN: [&str; 18] = [
-            "version",
-            "config",
-            "env",
-            "total_steps",
-            "total_accepts",
-            "total_rejects",
-            "total_skips",
-            "best_step",
-            "baseline_selection_hard",
-            "best_selection_hard",
-            "best_selection_score",
-            "current_selection_score",
-            "baseline_test_hard",
-            "baseline_test_soft",
-            "test_hard",
-            "test_soft",
-            "test_delta_hard",
-            "token_summary",
-        ];
-        let number = |key: &str| asked.get(key).and_then(Value::as_f64);
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
-        let gate = gate_of(config).unwrap_or_default();
-        let test_score =
-            |hard: &str, soft: &str| Some(gate.score(MeanScore { hard: number(hard)?, soft: number(soft)? }));
-        let count = |is: fn(&StepRecord) -> bool| history.iter().filter(|record| is(record)).count();
-        let env = asked
-            .get("env")
-            .or_else(|| config.get(IMPORTED_SETTINGS).and_then(|settings| settings.get("env")));
-        let extras: Map<String, Value> = asked
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(key, _)| !KNOWN.contains(&key.as_str()))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
-        let mut summary = Summary::of_state(state, baseline.score);
-        summary.version = text(asked.get("version"));
-        summary.env = text(env);
-        summary.config = config.clone();
-        summary.total_steps = history.len();
-        summary.total_accepts = count(|record| record.action.is_accept());
-        summary.total_rejects = count(|record| record.action == skill_pipeline::StepAction::Reject);
-        summary.total_skips = count(|record| record.action.is_skip());
-        summary.best_of = 1 + count(|record| record.selection_n_seen.is_some());
-        // Without both means nobody can say what the gate's metric would be.
-        summary.gate_metric = test_score("test_hard", "test_soft").map(|_| gate.metric);
-        summary.baseline_test_score = test_score("baseline_test_hard", "baseline_test_soft");
-        summary.test_score = test_score("test_hard", "test_soft");
-        summary.baseline_test_hard = number("baseline_test_hard");
-        summary.baseline_test_soft = number("baseline_test_soft");
-        summary.test_hard = number("test_hard");
-        summary.test_soft = number("test_soft");
-        summary.test_delta_hard = number("test_delta_hard");
-        summary.token_summary = run_record::tokens(asked.get("token_summary"));
-        summary.extras = extras;
-        summary
+        Ok(state)
     }
 
     /// Files that differ in a number alone stand for each other in the list of what was taken.
@@ -327,6 +290,73 @@ impl Reader<'_> {
             self.outcome.mapping.lose(pattern, plural, reason);
         }
     }
+}
+
+/// The summary in our form; the error is what is wrong with the one that is there.
+fn summary_of(
+    asked: &Value,
+    config: &Value,
+    (history, state, baseline): (&[StepRecord], &RuntimeState, Baseline),
+    gate: Gate,
+) -> Result<Summary, String> {
+    const KNOWN: [&str; 18] = [
+        "version",
+        "config",
+        "env",
+        "total_steps",
+        "total_accepts",
+        "total_rejects",
+        "total_skips",
+        "best_step",
+        "baseline_selection_hard",
+        "best_selection_hard",
+        "best_selection_score",
+        "current_selection_score",
+        "baseline_test_hard",
+        "baseline_test_soft",
+        "test_hard",
+        "test_soft",
+        "test_delta_hard",
+        "token_summary",
+    ];
+    let fields = run_record::object(asked)?;
+    let number = |key: &str| member::number(fields, key).map_err(run_record::wrong);
+    let text = |fields: &Map<String, Value>, key: &str| {
+        Ok::<_, String>(member::text(fields, key).map_err(run_record::wrong)?.map(str::to_owned))
+    };
+    let [test_hard, test_soft] = [number("test_hard")?, number("test_soft")?];
+    let [before_hard, before_soft] = [number("baseline_test_hard")?, number("baseline_test_soft")?];
+    let score =
+        |hard: Option<f64>, soft: Option<f64>| Some(gate.score(MeanScore { hard: hard?, soft: soft? }));
+    let count = |is: fn(&StepRecord) -> bool| history.iter().filter(|record| is(record)).count();
+    let settings = config.get(IMPORTED_SETTINGS).unwrap_or(&Value::Null);
+    let env = match text(fields, "env")? {
+        Some(env) => Some(env),
+        None => text(run_record::object(settings)?, "env")?,
+    };
+    let extras = fields.iter().filter(|(key, _)| !KNOWN.contains(&key.as_str()));
+    let mut summary = Summary::of_state(state, baseline.score);
+    // Absent is unknown, and these two are names for people.
+    summary.version = text(fields, "version")?.unwrap_or_default();
+    summary.env = env.unwrap_or_default();
+    summary.config = config.clone();
+    summary.total_steps = history.len();
+    summary.total_accepts = count(|record| record.action.is_accept());
+    summary.total_rejects = count(|record| record.action == skill_pipeline::StepAction::Reject);
+    summary.total_skips = count(|record| record.action.is_skip());
+    summary.best_of = 1 + count(|record| record.selection_n_seen.is_some());
+    // Without both means nobody can say what the gate's metric would be.
+    summary.gate_metric = score(test_hard, test_soft).map(|_| gate.metric);
+    summary.baseline_test_score = score(before_hard, before_soft);
+    summary.test_score = score(test_hard, test_soft);
+    summary.baseline_test_hard = before_hard;
+    summary.baseline_test_soft = before_soft;
+    summary.test_hard = test_hard;
+    summary.test_soft = test_soft;
+    summary.test_delta_hard = number("test_delta_hard")?;
+    summary.token_summary = run_record::tokens(fields, "token_summary").map_err(run_record::wrong)?;
+    summary.extras = extras.map(|(key, value)| (key.clone(), value.clone())).collect();
+    Ok(summary)
 }
 
 /// A path with a sign in place of each number.

@@ -5,7 +5,9 @@ use super::run_record;
 use super::source::{read_json, read_json_lines};
 use crate::error::ImportError;
 use serde_json::Value;
-use skill_core::{ItemId, Patch, RawPatch, Role, RolloutResult, SourceType, Trajectory, TrajectoryMessage};
+use skill_core::{
+    ItemId, Patch, RawPatch, Role, RolloutResult, SkillHash, SourceType, Trajectory, TrajectoryMessage,
+};
 use std::collections::BTreeMap;
 
 /// Files of a step that have our form under another name, or under their own.
@@ -36,6 +38,7 @@ impl Reader<'_> {
     pub(super) fn steps(&mut self, rows: &[Value]) -> Result<BTreeMap<u64, StepFacts>, ImportError> {
         let mut steps = BTreeMap::new();
         for row in rows {
+            // The history names the rows without a number, and leaves them out.
             let Some(step) = row.get("step").and_then(Value::as_u64) else { continue };
             let dir = format!("steps/step_{step:04}");
             let mut ids = self.batch(&dir)?;
@@ -50,13 +53,30 @@ impl Reader<'_> {
             for (from, to) in STEP_FILES {
                 self.copy(&format!("{dir}/{from}"), &format!("{dir}/{to}"))?;
             }
-            let hash = row.get("candidate_hash").and_then(Value::as_str).unwrap_or_default().to_owned();
             let evaluation = format!("{dir}/selection_eval");
-            let n_selection = self.evaluation(&evaluation, &evaluation, &hash)?;
+            let n_selection = match self.candidate_hash(row, &dir) {
+                Some(hash) => self.evaluation(&evaluation, &evaluation, &hash)?,
+                None if self.results(&evaluation, false)?.is_some() => {
+                    let reason = "neither a file nor the history names the skill that was evaluated, so the \
+                                  evaluation was left out";
+                    self.outcome.mapping.lose(evaluation, "", reason);
+                    None
+                }
+                None => None,
+            };
             steps.insert(step, StepFacts { batch_item_ids: ids, n_selection });
             self.left.remove(&format!("{dir}/step_record.json"));
         }
         Ok(steps)
+    }
+
+    /// The hash of a step's candidate, from the history or of its file, which was taken before.
+    fn candidate_hash(&self, row: &Value, dir: &str) -> Option<SkillHash> {
+        let named = row.get("candidate_hash").filter(|hash| !hash.is_null());
+        let named = named.and_then(|hash| serde_json::from_value(hash.clone()).ok());
+        let path = format!("{dir}/candidate_skill.md");
+        let file = self.outcome.files.iter().find(|(taken, _)| *taken == path);
+        named.or_else(|| file.map(|(_, bytes)| SkillHash::of(&String::from_utf8_lossy(bytes))))
     }
 
     /// The trajectories and the patches of a micro-batch; returns the ids of its items.
@@ -74,8 +94,9 @@ impl Reader<'_> {
                 let Value::Array(rows) = rows else {
                     return Err(bad(self.dir, &own, "is not a list of results"));
                 };
+                let results = self.read_rows(&own, &rows, true)?;
                 self.copy(&own, &own)?;
-                rows.iter().filter_map(run_record::result).collect()
+                results
             }
             None => Vec::new(),
         };
@@ -147,20 +168,11 @@ impl Reader<'_> {
                     _ => return Err(bad(self.dir, &path, "is not a list of results")),
                 }
             };
-            let mut results: Vec<RolloutResult> = rows.iter().filter_map(run_record::result).collect();
+            let mut results = self.read_rows(&path, &rows, takes)?;
             if takes {
                 if let Some(number) = torn {
                     let reason = "was being written when the run ended, and was left out";
                     self.outcome.mapping.lose(format!("{path}, line {number}"), "", reason);
-                }
-                let n_nameless = rows.len() - results.len();
-                if n_nameless > 0 {
-                    let reason = "an item without an id cannot be compared, and was left out";
-                    self.outcome.mapping.lose(
-                        format!("{path}, rows without `id`"),
-                        n_nameless.to_string(),
-                        reason,
-                    );
                 }
                 self.left.remove(&path);
                 self.conversations(dir, &mut results)?;
@@ -168,6 +180,33 @@ impl Reader<'_> {
             return Ok(Some(results));
         }
         Ok(None)
+    }
+
+    /// The results in the rows of a file; what is missing in them is listed where they are taken.
+    fn read_rows(
+        &mut self,
+        path: &str,
+        rows: &[Value],
+        takes: bool,
+    ) -> Result<Vec<RolloutResult>, ImportError> {
+        let read = run_record::results(rows).map_err(|fault| bad(self.dir, path, &fault))?;
+        if !takes {
+            return Ok(read.results);
+        }
+        let mapping = &mut self.outcome.mapping;
+        if read.n_nameless > 0 {
+            let reason = "an item without an id cannot be compared, and was left out";
+            mapping.lose(format!("{path}, rows without `id`"), read.n_nameless.to_string(), reason);
+        }
+        for (score, items) in read.without_score {
+            let reason = match items.as_slice() {
+                [item] => format!("counts as 0: item `{item}`"),
+                [first, .., last] => format!("count as 0, as in SkillOpt: items `{first}` to `{last}`"),
+                [] => continue,
+            };
+            mapping.lose(format!("{path}, rows without `{score}`"), items.len().to_string(), reason);
+        }
+        Ok(read.results)
     }
 
     /// Gives results the trajectories that lie beside them.

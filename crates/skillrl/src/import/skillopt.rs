@@ -105,7 +105,7 @@ pub(super) fn import(path: &Path, dir: &Path, name: &str) -> Result<Outcome, Imp
     let mut draft = Draft::new(load(path)?);
     let found = |asked: &str| skillopt_env::find(path, asked);
     skillopt_model::map(&mut draft);
-    let files = skillopt_env::map(&mut draft, &Found { find: &found, dir });
+    let files = skillopt_env::map(&mut draft, &Found { find: &found, dir })?;
     map_training(&mut draft);
     // SkillOpt measures nothing once more at the end.
     draft.set("eval.fresh", false);

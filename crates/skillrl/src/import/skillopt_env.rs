@@ -1,8 +1,10 @@
 //! The environment and the data of a SkillOpt configuration.
 
 use super::NewFile;
-use super::source::{read, read_json};
+use super::source::read;
+use super::split_lists::{items, manifest};
 use crate::config::mapping::draft::{Draft, Entry, flag, text};
+use crate::error::ImportError;
 use serde_json::{Value, json};
 use skill_core::SplitRule;
 use std::path::{Path, PathBuf};
@@ -26,30 +28,10 @@ const MODES: [(&str, &str); 3] = [("single", "single"), ("multi", "multi"), ("re
 /// The replies of a task where SkillOpt's configuration does not say.
 const MAX_ROUNDS: u64 = 30;
 
-/// Other names of splits.
-const SPLITS: [(&str, [&str; 3]); 3] = [
-    ("train", ["train", "", ""]),
-    ("val", ["val", "valid_seen", "selection"]),
-    ("test", ["test", "valid_unseen", ""]),
-];
-
-/// Fields that a manifest of ids has besides the id.
-const MANIFEST_FIELDS: [&str; 14] = [
-    "id",
-    "uid",
-    "questionId",
-    "question_id",
-    "task_id",
-    "files",
-    "source_files",
-    "split",
-    "index",
-    "gamefile",
-    "task_type",
-    "source_docs",
-    "spreadsheet_path",
-    "instruction_type",
-];
+/// How a configuration says that its data is split.
+const SPLIT_DIR: &str = "split_dir";
+const RATIO: &str = "ratio";
+const SPLIT_MODES: [&str; 2] = [SPLIT_DIR, RATIO];
 
 /// The ratio of a configuration that names none.
 const SPLIT_RATIO: [u32; 3] = [2, 1, 7];
@@ -86,8 +68,9 @@ pub(super) fn find(config: &Path, asked: &str) -> Option<PathBuf> {
     here.into_iter().chain(above).find(|path| path.exists())
 }
 
-/// Maps everything about tasks; returns the files that are beside the configuration.
-pub(super) fn map(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
+/// Maps everything about tasks; returns the files that are beside the configuration. A damaged list of a split is an
+/// error, and never a split that is not there.
+pub(super) fn map(draft: &mut Draft, found: &Found<'_>) -> Result<Vec<NewFile>, ImportError> {
     let name = draft.take("env");
     let known = name
         .as_ref()
@@ -126,15 +109,15 @@ pub(super) fn map(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
         }
     };
     files.extend(match kind {
-        "alfworld" => alfworld(draft, found),
+        "alfworld" => alfworld(draft, found)?,
         SPREADSHEET => {
             rounds(draft);
-            data(draft, found, Some(SPREADSHEET))
+            data(draft, found, Some(SPREADSHEET))?
         }
-        _ => data(draft, found, preset),
+        _ => data(draft, found, preset)?,
     });
     limits(draft, found, kind, preset);
-    files
+    Ok(files)
 }
 
 /// A run here has a directory of its own, so that nothing is written into that of another program.
@@ -151,15 +134,22 @@ pub(super) fn map_run_dir(draft: &mut Draft) {
 }
 
 /// The data of tasks: split directories, or one file that is split.
-fn data(draft: &mut Draft, found: &Found<'_>, preset: Option<&str>) -> Vec<NewFile> {
+fn data(draft: &mut Draft, found: &Found<'_>, preset: Option<&str>) -> Result<Vec<NewFile>, ImportError> {
     let mode = draft.take("split_mode");
     let [split_dir, data_path, data_root, ratio, seed, output] =
         ["split_dir", "data_path", "data_root", "split_ratio", "split_seed", "split_output_dir"]
             .map(|flat| draft.take(flat));
     let data_path = data_path.or(data_root);
-    let is_split = match mode.as_ref().and_then(|mode| text(&mode.value)) {
-        Some(mode) => mode == "split_dir",
-        None => split_dir.is_some() && data_path.is_none(),
+    let named = mode.as_ref().and_then(|mode| text(&mode.value));
+    if let Some(mode) = &mode
+        && !named.as_ref().is_some_and(|named| SPLIT_MODES.contains(&named.as_str()))
+    {
+        draft.lose(mode, "is neither ratio nor split_dir");
+    }
+    let is_split = match named.as_deref() {
+        Some(SPLIT_DIR) => true,
+        Some(RATIO) => false,
+        Some(_) | None => split_dir.is_some() && data_path.is_none(),
     };
     if let Some(output) = output {
         draft.idle(&output, "splits follow from their seed and are not written");
@@ -176,10 +166,10 @@ fn data(draft: &mut Draft, found: &Found<'_>, preset: Option<&str>) -> Vec<NewFi
                 "",
                 "the splits are said to be in a directory, and none is named",
             );
-            return files;
+            return Ok(files);
         };
-        let lists =
-            text(&dir.value).and_then(|asked| (found.find)(&asked)).and_then(|place| manifest(&place));
+        let place = text(&dir.value).and_then(|asked| (found.find)(&asked));
+        let lists = place.map(|place| manifest(&place)).transpose()?.flatten();
         match (lists, data_path) {
             (Some(lists), Some(data)) => {
                 let place = path_of(draft, &data, found);
@@ -235,7 +225,7 @@ fn data(draft: &mut Draft, found: &Found<'_>, preset: Option<&str>) -> Vec<NewFi
             }
         }
     }
-    files
+    Ok(files)
 }
 
 /// How an agent works on workbooks, with the rounds that SkillOpt gives it: a program that runs ends them, and in training
@@ -252,9 +242,11 @@ fn rounds(draft: &mut Draft) {
         (None, _) => draft.set("env.mode", here),
     }
     let turns = draft.take("max_turns");
-    let n_rounds = turns.as_ref().and_then(|turns| turns.value.as_u64()).unwrap_or(MAX_ROUNDS).clamp(1, 1000);
+    let asked = turns.as_ref().and_then(|turns| turns.value.as_u64());
+    let n_rounds = asked.unwrap_or(MAX_ROUNDS).clamp(1, 1000);
     match &turns {
         Some(turns) if here == "single" => draft.idle(turns, "a task is one reply"),
+        Some(turns) if asked.is_none() => draft.lose(turns, "is not a whole number"),
         Some(turns) => draft.set_from(turns, "env.max_rounds", n_rounds),
         None => {}
     }
@@ -265,12 +257,14 @@ fn rounds(draft: &mut Draft) {
 }
 
 /// ALFWorld's splits are lists of games.
-fn alfworld(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
+fn alfworld(draft: &mut Draft, found: &Found<'_>) -> Result<Vec<NewFile>, ImportError> {
     let mut files = Vec::new();
     let dir = draft.take("split_dir");
     let place = dir.as_ref().and_then(|dir| text(&dir.value)).and_then(|asked| (found.find)(&asked));
     if let (Some(dir), Some(place)) = (&dir, place) {
-        for (split, items) in items(&place) {
+        for (split, items) in items(&place)? {
+            // A file of another form holds none.
+            let items = items.unwrap_or_default();
             let games: Vec<String> = items
                 .iter()
                 .filter_map(|item| {
@@ -278,6 +272,11 @@ fn alfworld(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
                 })
                 .map(|game| format!("{game}\n"))
                 .collect();
+            let n_others = items.len() - games.len();
+            if n_others > 0 || games.is_empty() {
+                let reason = "items without a game were left out: each needs a `gamefile`";
+                draft.mapping.lose(format!("{}, {split}", dir.key), n_others.to_string(), reason);
+            }
             if !games.is_empty() {
                 let name = format!("games_{split}.txt");
                 draft.set(&format!("env.games_{split}"), name.as_str());
@@ -297,7 +296,7 @@ fn alfworld(draft: &mut Draft, found: &Found<'_>) -> Vec<NewFile> {
     draft.mapping.need("env.games: the directory of the games, which ALFWORLD_DATA names there");
     let reason = "the games' directory comes from ALFWORLD_DATA there: name it in env.games";
     draft.mapping.lose("ALFWORLD_DATA", "", reason);
-    files
+    Ok(files)
 }
 
 /// Bounds on an episode or a call.
@@ -346,11 +345,17 @@ fn limits(draft: &mut Draft, found: &Found<'_>, kind: &str, preset: Option<&str>
 /// The documents that an agent looks things up in, and its turns with them, which mean nothing without documents.
 fn documents(draft: &mut Draft, found: &Found<'_>) {
     let (dirs, turns) = (draft.take("data_dirs"), draft.take("max_tool_turns"));
-    let named: Vec<String> = match dirs.as_ref().map(|dirs| &dirs.value) {
-        Some(Value::Array(list)) => list.iter().filter_map(text).collect(),
-        Some(one) => text(one).into_iter().collect(),
-        None => Vec::new(),
+    let listed: &[Value] = match dirs.as_ref().map(|dirs| &dirs.value) {
+        Some(Value::Array(list)) => list,
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
     };
+    let named: Vec<String> = listed.iter().filter_map(text).collect();
+    if let Some(entry) = &dirs
+        && named.len() < listed.len()
+    {
+        draft.lose(entry, "holds something that is not the name of a directory");
+    }
     if let (Some(entry), Some(first)) = (&dirs, named.first()) {
         let one = Entry { value: json!(first), ..entry.clone() };
         let place = path_of(draft, &one, found);
@@ -447,51 +452,4 @@ fn path_of(draft: &mut Draft, entry: &Entry, found: &Found<'_>) -> String {
             asked
         }
     }
-}
-
-/// The lists of ids that a split directory is, by the name of their file; `None` where it holds the items themselves.
-fn manifest(dir: &Path) -> Option<Vec<NewFile>> {
-    let mut files = Vec::new();
-    for (split, items) in items(dir) {
-        let ids: Option<Vec<Value>> = items.iter().map(id_of_manifest).collect();
-        let list = serde_json::to_vec_pretty(&ids?).ok()?;
-        files.push((format!("split_ids/{split}.json"), [list.as_slice(), b"\n"].concat()));
-    }
-    (!files.is_empty()).then_some(files)
-}
-
-/// The id of an item that has nothing but an id and where it comes from.
-fn id_of_manifest(item: &Value) -> Option<Value> {
-    match item {
-        Value::String(_) | Value::Number(_) => Some(item.clone()),
-        Value::Object(fields) => {
-            let is_bare = fields.keys().all(|key| MANIFEST_FIELDS.contains(&key.as_str()));
-            let id = ["id", "uid", "questionId", "question_id", "task_id"]
-                .iter()
-                .find_map(|key| fields.get(*key))?;
-            is_bare.then(|| id.clone())
-        }
-        Value::Null | Value::Bool(_) | Value::Array(_) => None,
-    }
-}
-
-/// The items of each split that a directory has: the first JSON file in the directory of each.
-fn items(dir: &Path) -> Vec<(&'static str, Vec<Value>)> {
-    let mut found = Vec::new();
-    for (split, names) in SPLITS {
-        let part = names
-            .iter()
-            .filter(|name| !name.is_empty())
-            .map(|name| dir.join(name))
-            .find(|part| part.is_dir());
-        let Some(part) = part else { continue };
-        let Ok(entries) = std::fs::read_dir(&part) else { continue };
-        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        paths.sort();
-        let file = paths.into_iter().find(|path| path.extension().is_some_and(|ending| ending == "json"));
-        if let Some(Value::Array(items)) = file.and_then(|file| read_json(&file).ok()) {
-            found.push((split, items));
-        }
-    }
-    found
 }

@@ -68,12 +68,12 @@ pub(super) fn map(draft: &mut Draft) {
         let asked = draft.take(&format!("{role}_backend"));
         let backend = backend(role, asked.as_ref(), label.as_ref());
         if let Some(asked) = &asked {
-            draft.mapping.map(asked.key.as_str(), format!("models.{role}"));
+            name_taken(draft, asked, &format!("models.{role}"));
         }
         (role, backend)
     });
     if let Some(label) = &label {
-        draft.mapping.map(label.key.as_str(), "models");
+        name_taken(draft, label, "models");
     }
     for (role, backend) in &roles {
         map_role(draft, role, backend);
@@ -89,8 +89,8 @@ pub(super) fn map(draft: &mut Draft) {
         }
     }
     if let Some(effort) = effort {
-        if is_effort_used {
-            draft.mapping.map(effort.key.as_str(), "models.*.reasoning_effort");
+        if text(&effort.value).is_none() || is_effort_used {
+            name_taken(draft, &effort, "models.*.reasoning_effort");
         } else {
             draft.idle(&effort, "these backends do not take it there either");
         }
@@ -103,6 +103,14 @@ pub(super) fn map(draft: &mut Draft) {
         }
         let Some(entry) = draft.take(&flat) else { continue };
         rest(draft, &entry, own, &roles);
+    }
+}
+
+/// Lists a key that names something: what is not a name was not taken.
+fn name_taken(draft: &mut Draft, entry: &Entry, to: &str) {
+    match text(&entry.value) {
+        Some(_) => draft.mapping.map(entry.key.as_str(), to),
+        None => draft.lose(entry, "is not a name"),
     }
 }
 
@@ -131,26 +139,32 @@ fn rest(draft: &mut Draft, entry: &Entry, own: &str, roles: &[(&str, String)]) {
     if !uses.iter().any(|(starts, backends)| is_used(starts, backends)) {
         return draft.idle(entry, OTHER_BACKEND);
     }
+    let mut taken = |to: &str, is_taken: bool, expected: &str| match is_taken {
+        true => draft.mapping.map(entry.key.as_str(), to),
+        false => draft.lose(entry, format!("is not {expected}; the usual value is used instead")),
+    };
+    let is_text = text(&entry.value).is_some();
+    let is_number = number(&entry.value).is_some();
     match own {
         "azure_openai_endpoint"
         | "azure_endpoint"
         | "qwen_chat_base_url"
         | "openai_compatible_base_url"
         | "minimax_base_url"
-        | "minimax_region" => {
-            draft.mapping.map(entry.key.as_str(), "models.*.base_url");
-        }
+        | "minimax_region" => taken("models.*.base_url", is_text, "a text"),
         "qwen_chat_temperature" | "openai_compatible_temperature" | "minimax_temperature" => {
-            draft.mapping.map(entry.key.as_str(), "models.*.temperature");
+            taken("models.*.temperature", is_number, "a number");
         }
         "qwen_chat_max_tokens" | "openai_compatible_max_tokens" | "minimax_max_tokens" => {
-            draft.mapping.map(entry.key.as_str(), "models.*.max_tokens");
+            taken("models.*.max_tokens", is_number, "a number");
         }
         "qwen_chat_timeout_seconds" | "openai_compatible_timeout_seconds" => {
-            draft.mapping.map(entry.key.as_str(), "models.*.timeout_s");
+            taken("models.*.timeout_s", is_number, "a number");
         }
-        "qwen_chat_enable_thinking" => draft.mapping.map(entry.key.as_str(), "models.*.extra_body"),
-        "minimax_model" => draft.mapping.map(entry.key.as_str(), "models.*.model"),
+        "qwen_chat_enable_thinking" => {
+            taken("models.*.extra_body", flag(&entry.value).is_some(), "true or false");
+        }
+        "minimax_model" => taken("models.*.model", is_text, "a name"),
         "azure_openai_api_version" | "azure_api_version" => {
             draft.idle(entry, "Azure's address /openai/v1 needs no version");
         }
@@ -167,10 +181,11 @@ fn rest(draft: &mut Draft, entry: &Entry, own: &str, roles: &[(&str, String)]) {
         "azure_openai_ad_scope" => {
             draft.idle(entry, "is part of api_key_command where a command gives the token");
         }
-        "codex_exec_path" | "claude_code_exec_path" => {
-            draft.mapping.map(entry.key.as_str(), "models.*.command");
+        "codex_exec_path" | "claude_code_exec_path" => taken("models.*.command", is_text, "a path"),
+        "codex_exec_sandbox" => {
+            let is_known = sandbox(&entry.value).is_some();
+            taken("models.*.sandbox", is_known, "read-only, workspace-write or danger-full-access");
         }
-        "codex_exec_sandbox" => draft.mapping.map(entry.key.as_str(), "models.*.sandbox"),
         _ => draft.lose(entry, "no counterpart"),
     }
 }
@@ -203,12 +218,12 @@ fn map_role(draft: &mut Draft, role: &str, backend: &str) {
         draft.set(&key("model"), name);
     }
     if let Some(model) = model {
-        draft.mapping.map(model.key.as_str(), key("model"));
+        name_taken(draft, &model, &key("model"));
     }
     match backend {
         CHAT => azure(draft, role, &own),
         "qwen_chat" => {
-            let number = |name: &str| own(draft, name).and_then(|text| text.parse::<f64>().ok());
+            let number = |name: &str| own(draft, name).and_then(|text| number(&text.into()));
             let temperature = number("qwen_chat_temperature").unwrap_or(QWEN_TEMPERATURE);
             let timeout =
                 number("qwen_chat_timeout_seconds").map_or(QWEN_TIMEOUT_S, |seconds| seconds.max(1.0) as u64);
@@ -231,19 +246,18 @@ fn map_role(draft: &mut Draft, role: &str, backend: &str) {
             let address = draft.text("minimax_base_url").unwrap_or_else(|| usual.to_owned());
             draft.set(&key("base_url"), address);
             need_key(draft, role, "MINIMAX_API_KEY");
-            for (name, there) in
-                [("temperature", "minimax_temperature"), ("max_tokens", "minimax_max_tokens")]
-            {
-                if let Some(value) = draft.number_of(there) {
-                    draft.set(&key(name), value);
-                }
+            if let Some(temperature) = draft.value("minimax_temperature").and_then(number) {
+                draft.set(&key("temperature"), temperature);
+            }
+            if let Some(tokens) = draft.value("minimax_max_tokens").and_then(number) {
+                draft.set(&key("max_tokens"), tokens.max(1.0) as u64);
             }
         }
         "openai_compatible" => {
             let address = own(draft, "openai_compatible_base_url");
             place(draft, role, address, "OPENAI_COMPATIBLE_BASE_URL");
             need_key(draft, role, "OPENAI_COMPATIBLE_API_KEY");
-            let number = |name: &str| own(draft, name).and_then(|text| text.parse::<f64>().ok());
+            let number = |name: &str| own(draft, name).and_then(|text| number(&text.into()));
             let temperature = number("openai_compatible_temperature");
             let tokens = number("openai_compatible_max_tokens").map(|tokens| tokens.max(1.0) as u64);
             let timeout = number("openai_compatible_timeout_seconds").map(|seconds| seconds.max(1.0) as u64);
@@ -285,15 +299,25 @@ fn agent(draft: &mut Draft, role: &str, program: &str) {
     if let Some(path) = draft.text(path).filter(|path| path != program) {
         draft.set(&key("command"), json!([path]));
     }
-    let sandbox = match draft.text("codex_exec_sandbox").filter(|_| program == "codex").as_deref() {
+    let asked = draft.value("codex_exec_sandbox").filter(|_| program == "codex");
+    if let Some(sandbox) = asked.and_then(sandbox) {
+        draft.set(&key("sandbox"), sandbox);
+    }
+}
+
+/// The sandbox of Codex in our words.
+fn sandbox(asked: &Value) -> Option<&'static str> {
+    match text(asked).as_deref() {
         Some("workspace-write") => Some("workspace"),
         Some("danger-full-access") => Some("off"),
         Some("read-only") => Some("read_only"),
         Some(_) | None => None,
-    };
-    if let Some(sandbox) = sandbox {
-        draft.set(&key("sandbox"), sandbox);
     }
+}
+
+/// A number, also as text.
+fn number(value: &Value) -> Option<f64> {
+    text(value)?.parse::<f64>().ok().filter(|number| number.is_finite())
 }
 
 /// The chat backend, which is Azure's unless it is said otherwise.
@@ -358,9 +382,5 @@ fn place(draft: &mut Draft, role: &str, address: Option<String>, variable: &str)
 impl Draft {
     fn flag_of(&self, own: &str, shared: &str) -> Option<bool> {
         self.value(own).or_else(|| self.value(shared)).and_then(flag)
-    }
-
-    fn number_of(&self, flat: &str) -> Option<Value> {
-        self.value(flat).filter(|value| value.is_number()).cloned()
     }
 }

@@ -17,7 +17,7 @@ use skill_envs::{Env, Item, SkillSource, Split};
 use skill_llm::{CallCtx, ChatModel, EmbeddingModel, regular_file};
 use skill_pipeline::bank::check_embedding;
 use skill_pipeline::error::describe_changes;
-use skill_pipeline::identity::check_identity;
+use skill_pipeline::identity::{check_identity, check_not_empty};
 use skill_pipeline::records::RunIdentity;
 use skill_pipeline::records::evaluation::Evaluation;
 use skill_pipeline::run_dir::atomic;
@@ -85,9 +85,7 @@ impl<'run> BankMeasurement<'run> {
         };
         let target = engine.model(ModelRole::Target)?;
         let embedding = engine.retrieval_model()?;
-        if env.items(split).is_empty() {
-            return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split }.into());
-        }
+        check_not_empty(env.as_ref(), split)?;
         let retrieval = skills::retrieval(loaded.config.retrieval.as_ref(), embedding.as_deref())?;
         let mut settings = identity(loaded, env.as_ref(), split, target.id());
         settings.insert("skill.initial".to_owned(), json!(frame.hash()));

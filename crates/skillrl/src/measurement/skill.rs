@@ -9,13 +9,13 @@ use skill_core::{ItemId, RolloutResult, SkillDoc, SkillHash};
 use skill_envs::source::document;
 use skill_envs::{Env, Split};
 use skill_llm::ChatModel;
-use skill_pipeline::identity::scoring_changes;
+use skill_pipeline::identity::{check_not_empty, scoring_changes};
 use skill_pipeline::records::RunIdentity;
 use skill_pipeline::records::arm::ArmName;
 use skill_pipeline::records::evaluation::{Evaluation, EvaluationSummary};
 use skill_pipeline::run_dir::{EvaluationDir, summarise};
 use skill_pipeline::stage::silence::check_spoken;
-use skill_pipeline::{EventSink, PipelineError, RunReader, Stage, StopSignal};
+use skill_pipeline::{EventSink, RunReader, Stage, StopSignal};
 use skill_report::Comparison;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -76,9 +76,7 @@ impl<'run> SkillMeasurement<'run> {
         let split = split.unwrap_or_else(|| usual_split(env.as_ref()));
         let (name, skill) = skills::chosen(loaded, skill, env.as_ref())?;
         let target = engine.model(ModelRole::Target)?;
-        if env.items(split).is_empty() {
-            return Err(PipelineError::EmptySplit { env: env.name().to_owned(), split }.into());
-        }
+        check_not_empty(env.as_ref(), split)?;
         let settings = identity(loaded, env.as_ref(), split, target.id());
         Ok(Self { loaded, env, split, name, skill, settings, target, earlier: None, kept: None })
     }

@@ -1,8 +1,10 @@
 //! Programs that workers need: they are installed there by people, and held against the driver's.
 
 use crate::config::{ConfigPath, EnvConfig, LoadedConfig, ModelConfig};
+use crate::error::Error;
 use serde::{Deserialize, Serialize};
-use skill_core::canonical::hex_sha256;
+use skill_llm::process::file_hash;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// A program as the driver has it.
@@ -19,22 +21,29 @@ pub(super) struct ProgramFacts {
 }
 
 /// The programs of a configuration that rollouts start.
-pub(super) fn of(loaded: &LoadedConfig) -> Vec<ProgramFacts> {
+///
+/// # Errors
+///
+/// A file of a program that cannot be read: no worker could be held against it.
+pub(super) fn of(loaded: &LoadedConfig) -> Result<Vec<ProgramFacts>, Error> {
     let mut programs = Vec::new();
     let mut add = |key: &str, command: &[String], directory: Option<&ConfigPath>| {
         if command.is_empty() {
-            return;
+            return Ok(());
         }
         let place = directory.map_or_else(|| loaded.program_dir(), ConfigPath::to_path);
-        let files = hashes(command, &place);
+        let files = hashes(command, &place).into_iter().collect::<Result<_, _>>();
+        let files =
+            files.map_err(|Unreadable { path, source }| Error::Read { what: "program", path, source })?;
         let directory = directory.map(|dir| dir.as_str().to_owned());
         programs.push(ProgramFacts { key: key.to_owned(), command: command.to_vec(), directory, files });
+        Ok::<_, Error>(())
     };
     match &loaded.config.env {
-        EnvConfig::Exec(asked) => add("env.program", &asked.program, asked.program_dir.as_ref()),
-        EnvConfig::Tasks(asked) => add("env.command", &asked.command, None),
+        EnvConfig::Exec(asked) => add("env.program", &asked.program, asked.program_dir.as_ref())?,
+        EnvConfig::Tasks(asked) => add("env.command", &asked.command, None)?,
         // Python and LibreOffice are the worker's own, and its sandbox says what is missing.
-        EnvConfig::SearchAgent(asked) => add("env.retriever_command", &asked.retriever_command, None),
+        EnvConfig::SearchAgent(asked) => add("env.retriever_command", &asked.retriever_command, None)?,
         EnvConfig::Qa(_)
         | EnvConfig::Alfworld(_)
         | EnvConfig::Webshop(_)
@@ -45,18 +54,25 @@ pub(super) fn of(loaded: &LoadedConfig) -> Vec<ProgramFacts> {
         if let ModelConfig::Agent(agent) = model
             && let Some(command) = &agent.command
         {
-            add(&format!("models.{role}.command"), command, None);
+            add(&format!("models.{role}.command"), command, None)?;
         }
     }
-    programs
+    Ok(programs)
+}
+
+/// A file that is there and cannot be read.
+#[derive(Debug)]
+struct Unreadable {
+    path: PathBuf,
+    source: io::Error,
 }
 
 /// The hash of each word that is a file: the first one of the search path, the others of the directory.
-fn hashes(command: &[String], directory: &Path) -> Vec<Option<String>> {
+fn hashes(command: &[String], directory: &Path) -> Vec<Result<Option<String>, Unreadable>> {
     let hash = |(index, word): (usize, &String)| {
-        let path = if index == 0 { find(word, directory)? } else { directory.join(word) };
-        let content = path.is_file().then(|| std::fs::read(&path).ok()).flatten()?;
-        Some(hex_sha256(&content))
+        let found = if index == 0 { find(word, directory) } else { Some(directory.join(word)) };
+        let Some(path) = found else { return Ok(None) };
+        file_hash(&path).map_err(|source| Unreadable { path, source })
     };
     command.iter().enumerate().map(hash).collect()
 }
@@ -91,6 +107,13 @@ impl ProgramFacts {
         for (index, ((word, there), here)) in self.command.iter().zip(&self.files).zip(&here).enumerate() {
             let Some(there) = there else { continue };
             let short = |hash: &str| hash.chars().take(12).collect::<String>();
+            let here = match here {
+                Ok(here) => here.as_ref(),
+                Err(Unreadable { path, source }) => {
+                    found.problems.push(format!("`{}`: cannot read {}: {source}", self.key, path.display()));
+                    continue;
+                }
+            };
             match here {
                 None if index == 0 => {
                     found.problems.push(format!("`{}`: the program {word} is not installed", self.key));
@@ -123,7 +146,7 @@ mod tests {
 
     fn facts(dir: &Path, command: &[&str]) -> ProgramFacts {
         let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
-        let files = hashes(&command, dir);
+        let files = hashes(&command, dir).into_iter().map(Result::unwrap).collect();
         ProgramFacts { key: "env.program".to_owned(), command, directory: None, files }
     }
 
@@ -145,6 +168,15 @@ mod tests {
         assert_eq!(compared(&["sh", "env.py"]), (1, 0));
         assert_eq!(compared(&["sh", "gone.py"]), (1, 0));
         assert_eq!(compared(&["./tool"]), (1, 0));
+        // A file that is there and cannot be read is not one that is not compared.
+        #[cfg(unix)]
+        {
+            let circle = here.path().join("circle.py");
+            std::os::unix::fs::symlink(&circle, &circle).unwrap();
+            std::fs::write(there.path().join("circle.py"), "x").unwrap();
+            assert_eq!(compared(&["sh", "circle.py"]), (1, 0));
+            assert!(hashes(&["sh".to_owned(), "circle.py".to_owned()], here.path())[1].is_err());
+        }
         let mut other = facts(there.path(), &["sh"]);
         other.files = vec![Some("0".repeat(64))];
         let mut found = Differences::default();

@@ -88,7 +88,7 @@ impl Setup {
         let env = canonical_json(
             &serde_json::to_value(&loaded.config.env).expect("the keys of a configuration are texts"),
         );
-        let programs = programs::of(loaded);
+        let programs = programs::of(loaded)?;
         let description = SetupDescription { format: FORMAT, config, trees, programs, target, judge, env };
         Ok(Self { description, pieces })
     }

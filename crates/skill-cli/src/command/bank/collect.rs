@@ -1,7 +1,7 @@
 //! `skillrl collect`: episodes of an environment, as data.
 
 use crate::args::{CollectArgs, Start};
-use crate::error::CommandError;
+use crate::error::{CommandError, OfFile as _};
 use crate::measuring::described_spend;
 use crate::progress::{Progress, Show};
 use crate::start::{Started, is_json, load_started, simulated_line};
@@ -15,6 +15,7 @@ use skillrl::core::SkillDoc;
 use skillrl::core::canonical::canonical_hash;
 use skillrl::engine::Engine;
 use skillrl::envs::Split;
+use skillrl::llm::regular_file;
 use skillrl::pipeline::StopSignal;
 use skillrl::world;
 use std::collections::BTreeMap;
@@ -107,9 +108,11 @@ fn write(args: &CollectArgs, episodes: &[Episode], kept: Option<(&CallCache, &st
     };
     let Some((kept, inputs)) = kept else {
         // An expert makes no calls, so the inputs of its file were never recorded: compare the contents.
-        let is_of_others = std::fs::read(&args.out).is_ok_and(|found| found != text.as_bytes());
-        if is_of_others && !args.force {
-            return Err(crate::files::is_there_already(&args.out).into());
+        if !args.force {
+            let found = regular_file::read_if_there(&args.out).reading(args.out.display())?;
+            if found.is_some_and(|found| found != text.as_bytes()) {
+                return Err(crate::files::is_there_already(&args.out).into());
+            }
         }
         return crate::files::write_with_parents(&args.out, text.as_bytes());
     };

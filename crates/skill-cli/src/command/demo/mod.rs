@@ -11,10 +11,10 @@ use crate::command::CommandError;
 use crate::error::OfFile as _;
 use crate::run_text::summary::{next_of_document, verdict_text};
 use crate::skill_diff::skill_diff;
-use serde_json::Value;
 use skillrl::config::Config;
+use skillrl::core::{Edit, EditRow, StepIdx};
 use skillrl::demo::DemoWorld;
-use skillrl::pipeline::{Event, EventSink, StepRecord, StopSignal, Summary};
+use skillrl::pipeline::{Event, EventSink, PipelineError, RunReader, StopSignal, Summary};
 use skillrl::reports::Verdict;
 use skillrl::reports::lines::step::{StepTotal, slow_update_line, step_line};
 use skillrl::reports::words::percent;
@@ -151,17 +151,11 @@ impl EventSink for Narrator {
             }
             Event::StepFinished { record } => {
                 let line = step_line(record, StepTotal::Exactly(self.total_steps.load(Ordering::Relaxed)));
-                let notes = record.notes.iter().fold(String::new(), |mut notes, note| {
-                    let _ = writeln!(notes, "    note: {note}");
-                    notes
-                });
-                format!("{line}\n{}{notes}", self.edits(record))
+                let notes: String = record.notes.iter().map(|note| format!("    note: {note}\n")).collect();
+                format!("{line}\n{}{notes}", self.edits(record.step))
             }
             Event::EpochEnded { epoch, slow_update: Some(record), .. } => {
-                let guidance = record.slow_update_content.lines().fold(String::new(), |mut lines, line| {
-                    let _ = writeln!(lines, "    {line}");
-                    lines
-                });
+                let guidance = indented(&record.slow_update_content);
                 format!("{}\n{guidance}", slow_update_line(*epoch, record))
             }
             Event::Warning { step: None, message, .. } => format!("note: {message}\n"),
@@ -186,37 +180,27 @@ impl EventSink for Narrator {
 }
 
 impl Narrator {
-    /// The edits of a step with what became of each, from the files of the run.
-    fn edits(&self, record: &StepRecord) -> String {
-        let step_dir = self.run_dir.join("steps").join(format!("step_{:04}", record.step.0));
-        let read = |name: &str| -> Option<Value> {
-            serde_json::from_slice(&std::fs::read(step_dir.join(name)).ok()?).ok()
+    /// The edits of a step with what became of each, from the files of the run; empty if they cannot be read.
+    fn edits(&self, step: StepIdx) -> String {
+        let read = || -> Result<_, PipelineError> {
+            let run = RunReader::open(&self.run_dir)?;
+            Ok((run.ranked_patch(step)?, run.apply_report(step)?))
         };
-        let (Some(patch), Some(report)) = (read("ranked_patch.json"), read("edit_apply_report.json")) else {
-            return String::new();
-        };
-        let rows = patch.get("edits").and_then(Value::as_array).into_iter().flatten();
-        let statuses = report.as_array().into_iter().flatten();
-        let mut text = String::new();
-        for (edit, row) in rows.zip(statuses) {
-            let field = |value: &Value, name: &str| {
-                value.get(name).and_then(Value::as_str).unwrap_or_default().trim().replace('\n', " ⏎ ")
-            };
-            let (op, target, content) = (field(edit, "op"), field(edit, "target"), field(edit, "content"));
+        let Ok((Some(patch), Some(report))) = read() else { return String::new() };
+        let line = |(edit, row): (&Edit, &EditRow)| {
+            let [target, content] =
+                [&edit.target, &edit.content].map(|text| text.trim().replace('\n', " ⏎ "));
             let shown = match (target.is_empty(), content.is_empty()) {
                 (true, _) => content,
                 (false, true) => target,
                 (false, false) => format!("{target} → {content}"),
             };
-            let _ = writeln!(text, "    {op}: {shown}  [{}]", field(row, "status"));
-        }
-        text
+            format!("    {}: {shown}  [{}]\n", edit.op.as_str(), row.status.as_str())
+        };
+        patch.edits.iter().zip(&report).map(line).collect()
     }
 }
 
 fn indented(text: &str) -> String {
-    text.lines().fold(String::new(), |mut out, line| {
-        let _ = writeln!(out, "    {line}");
-        out
-    })
+    text.lines().map(|line| format!("    {line}\n")).collect()
 }

@@ -2,10 +2,10 @@
 
 mod noise;
 
-use crate::args::{DoctorArgs, NoiseArgs, Start};
+use crate::args::{DoctorArgs, Start};
 use crate::data_start::{self, DataStart, Use};
 use crate::findings;
-use skillrl::doctor::{DEFAULT_EFFECT, Examination, Network, Status, examine};
+use skillrl::doctor::{Examination, Network, Status, examine};
 use skillrl::pipeline::StopSignal;
 use std::time::Duration;
 
@@ -22,15 +22,7 @@ pub(crate) fn run(args: &DoctorArgs) -> crate::Result {
     let used = if args.offline || args.dry_run { Use::Looks } else { Use::Sends };
     let DataStart { start, .. } = data_start::resolve(&args.data, start, used, args.json || args.quiet)?;
     if args.measure {
-        return noise::run(&NoiseArgs {
-            start,
-            skill: args.skill.clone(),
-            effect: args.effect.unwrap_or(DEFAULT_EFFECT),
-            dry_run: args.dry_run,
-            yes: args.yes,
-            json: args.json,
-            quiet: args.quiet,
-        });
+        return noise::run(args, &start);
     }
     let stop = StopSignal::default();
     let now = stop.soon.clone();

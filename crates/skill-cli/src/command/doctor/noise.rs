@@ -1,21 +1,23 @@
 //! `skillrl doctor --measure`: what the validation split can show, before money is spent on training.
 
-use crate::args::NoiseArgs;
+use crate::args::{DoctorArgs, Start};
 use crate::consent::{Sending, agree, is_new_address};
 use crate::estimates::passes_cost;
-use crate::measuring::{check_not_empty, warn_of_replies};
+use crate::measuring::warn_of_replies;
 use crate::progress::{Progress, Show};
 use crate::table::{counted, grouped};
 use skillrl::call_cache::CallCache;
 use skillrl::config::{LoadedConfig, ModelRole};
 use skillrl::core::usage::dollars;
 use skillrl::core::{ItemScore, RolloutResult, SkillDoc};
+use skillrl::doctor::DEFAULT_EFFECT;
 use skillrl::engine::Engine;
 use skillrl::envs::source::document;
 use skillrl::envs::{Env, Split};
 use skillrl::estimate::{Span, StageEstimate, foreseen, n_steps};
 use skillrl::llm::ChatModel;
 use skillrl::measurement::Measurement;
+use skillrl::pipeline::identity::check_not_empty;
 use skillrl::pipeline::noise::{NoiseQuestion, NoiseReport};
 use skillrl::pipeline::run_dir::vacant::check_vacant;
 use skillrl::pipeline::stage::Draws;
@@ -29,12 +31,13 @@ use std::sync::Arc;
 /// The passes, with the places that a run would make them at: it finds them in its journal.
 const PASSES: [Stage; 2] = [Stage::Baseline, Stage::FreshBaseline];
 
-pub(super) fn run(args: &NoiseArgs) -> crate::Result {
-    if !(args.effect > 0.0 && args.effect <= 1.0) {
-        let error = crate::error::CommandError::new(format!("--effect is {}", args.effect));
+pub(super) fn run(args: &DoctorArgs, start: &Start) -> crate::Result {
+    let effect = args.effect.unwrap_or(DEFAULT_EFFECT);
+    if !(effect > 0.0 && effect <= 1.0) {
+        let error = crate::error::CommandError::new(format!("--effect is {effect}"));
         return Err(error.with_hint("give a difference of scores above 0, such as 0.05").into());
     }
-    let loaded = crate::start::load_start(&args.start, args.quiet)?;
+    let loaded = crate::start::load_start(start, args.quiet)?;
     let settings = trainer::settings(&loaded.config)?;
     settings.validate()?;
     let mut engine = if args.dry_run { Engine::without_keys(&loaded) } else { Engine::new(&loaded) };
@@ -58,7 +61,7 @@ pub(super) fn run(args: &NoiseArgs) -> crate::Result {
     crate::output::say(&describe_cost(&cost));
     agree(&Sending {
         loaded: &loaded,
-        is_new: is_new_address(&args.start, &loaded),
+        is_new: is_new_address(start, &loaded),
         total: String::new(),
         most: cost.cost.map(|[_, most]| most),
         agrees: args.yes,
@@ -69,8 +72,7 @@ pub(super) fn run(args: &NoiseArgs) -> crate::Result {
     let passes = measure(&engine, &loaded, &env, &skill, target, &settings, show)?;
     let rule = settings.evidence.rule(settings.gate, 1);
     let steps = n_steps(env.items(Split::Train).len(), &foreseen(&settings, env.as_ref()));
-    let question =
-        NoiseQuestion { effect: args.effect, n_candidates: usize::try_from(steps).unwrap_or(usize::MAX) };
+    let question = NoiseQuestion { effect, n_candidates: usize::try_from(steps).unwrap_or(usize::MAX) };
     let [first, second] = &passes;
     let scores = |results: &[RolloutResult]| results.iter().map(ItemScore::from).collect::<Vec<_>>();
     let Some(report) = NoiseReport::of(&rule, &scores(first), &scores(second), question) else {

@@ -4,8 +4,6 @@ use crate::args::{EnvCheckArgs, SPREADSHEETBENCH, Start};
 use crate::data_start::{self, Use};
 use crate::error::OfFile as _;
 use crate::table::{Column, counted, harmless, table, terminal_width};
-use async_trait::async_trait;
-use parking_lot::Mutex;
 use serde::Serialize;
 use skillrl::config::{Config, LoadedConfig, ModelRole, OptimizerUse};
 use skillrl::core::canonical::hex_sha256;
@@ -14,9 +12,8 @@ use skillrl::doctor::{Finding, choice_finding, label_findings};
 use skillrl::engine::Engine;
 use skillrl::envs::labels::{ClassCount, DoubtfulChoice, LabelCheck, doubtful_choices};
 use skillrl::envs::{Env, EnvError, Item, RolloutCtx, Split, same_across_splits};
-use skillrl::llm::{
-    AgentProject, AgentWork, CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, Usage,
-};
+use skillrl::listener::Listener;
+use skillrl::llm::{ChatModel, ChatRequest, ModelId};
 use skillrl::pipeline::StopSignal;
 use skillrl::reports::lines::scores;
 use skillrl::{skills, world};
@@ -196,13 +193,18 @@ fn replies(env: &dyn Env, item: &Item, given: Option<&str>) -> Vec<(&'static str
     }
 }
 
+/// A model that gives this reply, or fails; as a coding agent it changes no file.
+fn listener(name: &str, reply: Option<String>) -> Listener {
+    Listener::new(reply).with_id(ModelId::new("check", name)).with_agent_work()
+}
+
 /// What the agent is asked about an item; `None` where the environment asks nothing at first.
 async fn asked(env: &dyn Env, item: &Item, skill: &skillrl::core::SkillDoc) -> Option<ChatRequest> {
-    let agent = Scripted::new("agent", String::new());
-    let ctx = RolloutCtx { judge: Some(Arc::new(Scripted::refusing("judge"))), ..RolloutCtx::default() };
-    // An empty reply is scored by nobody; whatever becomes of it, what was asked is known then.
+    let agent = listener("agent", Some(String::new()));
+    let ctx = RolloutCtx { judge: Some(Arc::new(listener("judge", None))), ..RolloutCtx::default() };
+    // An empty reply is scored by nobody, and unlike a failed call it leaves a program of the environment running.
     drop(env.rollout(item, skill, &agent, &ctx).await);
-    agent.first_request()
+    agent.first_heard()
 }
 
 /// Runs the item with a scripted reply.
@@ -214,12 +216,12 @@ async fn try_reply(
     reply: String,
     judge_role: Option<&'static str>,
 ) -> Result<(ChatRequest, Option<RolloutResult>, Try), EnvError> {
-    let agent = Scripted::new("agent", reply.clone());
-    let judge = Arc::new(Scripted::refusing("judge"));
+    let agent = listener("agent", Some(reply.clone()));
+    let judge = Arc::new(listener("judge", None));
     let ctx = RolloutCtx { judge: Some(Arc::clone(&judge) as Arc<dyn ChatModel>), ..RolloutCtx::default() };
     let result = env.rollout(item, skill, &agent, &ctx).await;
-    let request = agent.first_request().unwrap_or_default();
-    match (result, judge.first_request()) {
+    let request = agent.first_heard().unwrap_or_default();
+    match (result, judge.first_heard()) {
         (Ok(result), _) => {
             let outcome = Outcome::Scored {
                 answer: result.predicted_answer.clone(),
@@ -360,44 +362,5 @@ fn block(text: &mut String, name: &str, content: &str) {
     let _ = writeln!(text, "{name}");
     for line in content.lines() {
         let _ = writeln!(text, "{}", format!("  | {line}").trim_end());
-    }
-}
-
-/// A model that says one thing, or refuses to, and keeps what it was asked.
-struct Scripted {
-    id: ModelId,
-    reply: Option<String>,
-    asked: Mutex<Vec<ChatRequest>>,
-}
-
-impl Scripted {
-    fn new(name: &str, reply: String) -> Self {
-        Self { id: ModelId::new("check", name), reply: Some(reply), asked: Mutex::default() }
-    }
-
-    fn refusing(name: &str) -> Self {
-        Self { reply: None, ..Self::new(name, String::new()) }
-    }
-
-    fn first_request(&self) -> Option<ChatRequest> {
-        self.asked.lock().first().cloned()
-    }
-}
-
-#[async_trait]
-impl ChatModel for Scripted {
-    fn id(&self) -> &ModelId {
-        &self.id
-    }
-
-    async fn chat(&self, request: &ChatRequest, call: &CallCtx) -> Result<ChatReply, LlmError> {
-        self.asked.lock().push(request.clone());
-        let Some(reply) = &self.reply else { return Err(LlmError::Cancelled) };
-        let reply = ChatReply::text(reply.clone(), Usage::default());
-        // Where a coding agent is expected, it is one that changes no file.
-        Ok(match call.get::<AgentProject>() {
-            Some(_) => reply.with_agent_work(&AgentWork::default()),
-            None => reply,
-        })
     }
 }

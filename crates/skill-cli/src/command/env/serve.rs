@@ -14,9 +14,7 @@ mod served {
     use crate::command::{CommandError, block_on, print, say};
     use crate::error::CliError;
     use crate::served;
-    use skill_openenv::{
-        EnvOptions, EnvServer, Limits, OpenEnvError, ServedBank, SkillOptions, TeacherOptions,
-    };
+    use skill_openenv::{EnvOptions, EnvServer, Limits, ServedBank, SkillOptions, TeacherOptions};
     use skillrl::call_cache::CallCache;
     use skillrl::config::{LoadedConfig, ModelRole};
     use skillrl::engine::Engine;
@@ -30,7 +28,7 @@ mod served {
     use std::time::Duration;
 
     pub(crate) fn serve(args: &EnvServeArgs) -> crate::Result {
-        let token = served::token(args.listen, args.token_env.as_deref())?;
+        let token = served::token(args.listen, args.token_env.as_deref(), served::TOKEN)?;
         let loaded = super::super::play::configuration(&args.config, None)?;
         let mut engine = Engine::new(&loaded);
         let world = world(&loaded, &mut engine)?;
@@ -64,7 +62,9 @@ mod served {
         let stop = StopSignal::default();
         let until = stop.soon.clone();
         block_on(stop, "stopping", async move {
-            let server = EnvServer::bind(options).await.map_err(of_server)?;
+            let server = EnvServer::bind(options)
+                .await
+                .map_err(|error| CommandError::of(&error).with_hint(error.hint()))?;
             // Written out at once: a program that starts this one waits for it.
             print(&format!("{}\n", server.url()))?;
             if let Some(token) = &token {
@@ -99,7 +99,7 @@ mod served {
         let env = WorldEnv::new(Arc::clone(world), Default::default(), None).map_err(skillrl::Error::Env)?;
         let (settings, seed) = (trainer::bank_settings(&loaded.config), loaded.config.run.seed);
         let bank = OutsideBank::open(path, Arc::new(env), settings, seed).map_err(|error| {
-            CommandError::new(skillrl::llm::error::with_causes(&error))
+            CommandError::of(&error)
                 .with_hint("name a bank's directory: `skillrl bank import` makes one of other files")
         })?;
         let embedding = engine.retrieval_model()?;
@@ -135,11 +135,6 @@ mod served {
         let prompts = prompts::of_teacher(&loaded.config.prompts)?;
         let max_reply_tokens = loaded.config.limits.max_reply_tokens;
         Ok(Some(TeacherOptions { model, prompts, max_reply_tokens }))
-    }
-
-    fn of_server(error: OpenEnvError) -> CommandError {
-        let hint = error.hint();
-        CommandError::new(skillrl::llm::error::with_causes(&error)).with_hint(hint)
     }
 
     #[cfg(test)]

@@ -10,7 +10,6 @@ use crate::measuring::{
 use crate::progress::{Progress, Show};
 use crate::start::{load_start, simulated_line};
 use crate::table::{counted, harmless};
-use skillrl::Error;
 use skillrl::config::ModelRole;
 use skillrl::engine::Engine;
 use skillrl::measurement::bank::{BankEvaluation, BankMeasurement, ShownSkills};
@@ -53,11 +52,8 @@ pub(crate) fn run(args: &EvalArgs, bank_path: &Path) -> crate::Result {
     let stop = StopSignal::default();
     let progress = Progress::new(if args.json || args.quiet { Show::Quiet } else { Show::Progress });
     let measuring = measurement.measure((&progress, &stop));
-    let evaluation =
-        crate::command::block_on(stop.clone(), "stopping", measuring)?.map_err(|error| match error {
-            Error::Pipeline(error) => unkept(error, out.is_some()).into(),
-            error => error,
-        })?;
+    let evaluation = crate::command::block_on(stop.clone(), "stopping", measuring)?
+        .map_err(|error| unkept(error, out.is_some()))?;
     warn_of_replies(&evaluation.with.results);
     if read_bank(bank_path).map_or(true, |now| now.bank.view().version() != measurement.view.version()) {
         crate::command::say(&format!(

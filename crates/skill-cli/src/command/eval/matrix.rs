@@ -6,10 +6,9 @@ mod shown;
 use crate::against::{self, Limits};
 use crate::args::{DataArgs, EvalArgs, Start};
 use crate::command::CommandError;
-use crate::consent::{Sending, agree, is_new_address, total_words};
+use crate::consent::agree_to_passes;
 use crate::data_start::{self, Use};
-use crate::estimates::passes_cost;
-use crate::measuring::{check_not_empty, warn_of_missing_hashes, warn_of_other_data, warn_of_test_split};
+use crate::measuring::{warn_of_missing_hashes, warn_of_other_data, warn_of_test_split};
 use crate::progress::{Progress, Show};
 use skillrl::call_cache::CallCache;
 use skillrl::config::LoadedConfig;
@@ -18,12 +17,13 @@ use skillrl::engine::Engine;
 use skillrl::envs::Split;
 use skillrl::matrix::{Cells, MatrixPlan, NamedModel, NamedSkill, OfRun};
 use skillrl::measurement::Earlier;
+use skillrl::pipeline::identity::check_not_empty;
 use skillrl::pipeline::run_dir::is_run;
 use skillrl::pipeline::run_dir::measurement::is_measurement;
 use skillrl::pipeline::{OWN_TARGET, StopSignal};
 use skillrl::reports::Matrix;
 use skillrl::transfer::{Transfer, TransferOptions, named_targets, usual_out};
-use skillrl::{skills, trainer, world};
+use skillrl::{skills, world};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -80,7 +80,11 @@ pub(super) fn run(args: &EvalArgs) -> crate::Result {
     };
     let plan = MatrixPlan { loaded: &loaded, env, split, models, skills, of_run };
     check_earlier(&plan, &mut engine, earlier.as_ref(), limits)?;
-    agree_to_cost(&plan, &start, args.yes)?;
+    if let Some(first) = plan.skills.first() {
+        let n_cells = (plan.models.len() * plan.skills.len()) as u64;
+        let start = Start { agrees: args.yes, ..start };
+        agree_to_passes(&start, &loaded, (plan.env.as_ref(), &first.skill), (split, n_cells))?;
+    }
     warn_of_test_split(&loaded, split);
     let (unsaved, out) = match args.measurement.out.clone().or(usual_out) {
         Some(out) => (None, out),
@@ -266,23 +270,6 @@ fn check_earlier(
     earlier.check_items(items, &settings, plan.split).map_err(skillrl::Error::from)?;
     limits.max_drop.map_or(Ok(()), |most| earlier.check_loss(plan.loaded, items, most))?;
     Ok(())
-}
-
-fn agree_to_cost(plan: &MatrixPlan<'_>, start: &Start, agrees: bool) -> crate::Result {
-    let Some(first) = plan.skills.first() else { return Ok(()) };
-    let n_cells = (plan.models.len() * plan.skills.len()) as u64;
-    let total = is_new_address(start, plan.loaded).then(|| {
-        let settings = trainer::settings(&plan.loaded.config)?;
-        passes_cost(plan.loaded, plan.env.as_ref(), &first.skill, &settings, (plan.split, n_cells))
-    });
-    let total = total.transpose()?;
-    agree(&Sending {
-        loaded: plan.loaded,
-        is_new: total.is_some(),
-        total: total.as_ref().map(|total| total_words(total, plan.split)).unwrap_or_default(),
-        most: total.and_then(|total| total.cost).map(|[_, most]| most),
-        agrees,
-    })
 }
 
 /// Compares each cell with the earlier measurement.

@@ -9,9 +9,8 @@ mod transfer;
 
 use crate::against::{self, Limits};
 use crate::args::{EvalArgs, Start};
-use crate::consent::{Sending, agree, is_new_address, total_words};
+use crate::consent::agree_to_passes;
 use crate::data_start::{self, Use};
-use crate::estimates::passes_cost;
 use crate::measuring::{
     activation_words, check_out, score_words, unkept, warn_of_other_data, warn_of_replies, warn_of_test_split,
 };
@@ -29,7 +28,7 @@ use skillrl::pipeline::StopSignal;
 use skillrl::pipeline::records::evaluation::EvaluationSummary;
 use skillrl::reports::words::percent;
 use skillrl::reports::{Comparison, LEVEL};
-use skillrl::{Error, trainer, world};
+use skillrl::world;
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &EvalArgs) -> crate::Result {
@@ -58,8 +57,9 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
     if let Some(earlier) = earlier {
         measurement.compare_with(earlier, limits.max_drop)?;
     }
-    agree_to_pass(&Start { agrees: args.yes, ..start.clone() }, &loaded, &measurement)?;
     let split = measurement.split;
+    let asked = (measurement.env.as_ref(), &measurement.skill);
+    agree_to_passes(&Start { agrees: args.yes, ..start.clone() }, &loaded, asked, (split, 1))?;
     warn_of_test_split(&loaded, split);
     warn_of_other_data(&loaded, split, &measurement.settings);
     if let Some(out) = &args.measurement.out {
@@ -73,10 +73,8 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
     let progress = Progress::new(if is_quiet { Show::Quiet } else { Show::Progress });
     let measuring = measurement.measure((&progress, &stop));
     let SkillEvaluation { evaluation, summary, in_run, compared } =
-        crate::command::block_on(stop.clone(), "stopping", measuring)?.map_err(|error| match error {
-            Error::Pipeline(error) => unkept(error, is_kept).into(),
-            error => error,
-        })?;
+        crate::command::block_on(stop.clone(), "stopping", measuring)?
+            .map_err(|error| unkept(error, is_kept))?;
     warn_of_replies(&evaluation.results);
     let measured = MeasuredSkill {
         in_run,
@@ -88,25 +86,7 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
         compared,
     };
     measured.print(args, &start, &loaded)?;
-    against::check(&measured.broken, measured.compared.as_ref())?;
-    Ok(())
-}
-
-/// Has a person agree to what a pass over the split costs, where the address is new.
-fn agree_to_pass(start: &Start, loaded: &LoadedConfig, measurement: &SkillMeasurement<'_>) -> crate::Result {
-    let SkillMeasurement { env, skill, split, .. } = measurement;
-    let total = is_new_address(start, loaded).then(|| {
-        let settings = trainer::settings(&loaded.config)?;
-        passes_cost(loaded, env.as_ref(), skill, &settings, (*split, 1))
-    });
-    let total = total.transpose()?;
-    agree(&Sending {
-        loaded,
-        is_new: total.is_some(),
-        total: total.as_ref().map(|total| total_words(total, *split)).unwrap_or_default(),
-        most: total.and_then(|total| total.cost).map(|[_, most]| most),
-        agrees: start.agrees,
-    })
+    Ok(against::check(&measured.broken, measured.compared.as_ref())?)
 }
 
 /// Scores of the skill, with the comparisons and limits that apply.

@@ -3,7 +3,7 @@
 //! No answer is repeated in a complaint, since it may be a key that was put into the wrong line.
 
 use super::questions::Questions;
-use crate::data_start::Proposal;
+use crate::data_start::{Proposal, setting};
 use crate::table::harmless;
 use skillrl::config::EnvKind;
 use skillrl::envs::tasks::{DATA_FORMATS, DataSample, DataSurvey, ScorerKind, foreign_layout};
@@ -54,10 +54,6 @@ pub(super) fn ask<R: BufRead, W: Write>(
     models(questions, is_set, &mut settings)?;
     caps(questions, &mut settings)?;
     Ok(settings)
-}
-
-fn setting(key: &str, value: &str) -> String {
-    format!("{key}={value}")
 }
 
 fn some(answer: &str) -> Result<String, String> {

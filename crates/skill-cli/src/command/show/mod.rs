@@ -9,7 +9,7 @@ use crate::run_report::print_triggers;
 use crate::run_text::described;
 use crate::run_text::provenance::{seen, step_lines};
 use crate::run_text::summary::used_words;
-use crate::run_text::trajectory::trajectory_text;
+use crate::run_text::trajectory::{all_items, print_item};
 use crate::table::{harmless, terminal_width};
 use crate::wrap::wrapped;
 use crate::{bank_run, banks};
@@ -23,15 +23,14 @@ use skillrl::pipeline::records::document::StepRecord;
 use skillrl::pipeline::run_dir::{RunStatus, run_status};
 use skillrl::reports::lines::scores;
 use skillrl::reports::lines::step::compared_words;
-use skillrl::reports::words::split_name;
-use skillrl::reports::{DiffLine, EditLine, ItemRow, Report, ReportOptions, StepRow};
+use skillrl::reports::{DiffLine, EditLine, ItemRow, Report, StepRow};
 use std::fmt::Write as _;
 
 pub(crate) fn run(args: &ShowArgs) -> crate::Result {
     if let Some(kept) = skillrl::report::triggers(&args.run)? {
         return print_triggers(&kept, args.json);
     }
-    let outcomes = outcomes_in(&args.run);
+    let outcomes = outcomes_in(&args.run)?;
     if !outcomes.is_empty() {
         return show_outcomes(&outcomes, args.json);
     }
@@ -189,36 +188,11 @@ fn diff_text(lines: &[DiffLine]) -> String {
 
 /// An item over all skills that were measured, and what the best one's agent did on it.
 fn item_of(args: &ShowArgs, id: &str) -> crate::Result {
-    // An item is looked for among all that there are, and among all skills; of steps nothing but their names is shown.
-    let options = ReportOptions {
-        max_items: usize::MAX,
-        max_trajectories: usize::MAX,
-        max_trajectory_characters: usize::MAX,
-        max_steps: usize::MAX,
-        max_step_characters: 0,
-        ..ReportOptions::default()
-    };
-    let report = skillrl::report::read_with(&args.run, options)?;
+    let report = skillrl::report::read_with(&args.run, all_items())?;
     let row = report.items.rows.iter().find(|row| row.id == id);
-    let trajectory = report.trajectories.shown.iter().find(|trajectory| trajectory.id == id);
-    if row.is_none() && trajectory.is_none() {
-        let message = format!("{} has nothing to show of an item `{id}`", args.run.display());
-        let hint = "an item is shown if it is of the validation split, or if it improved, regressed or failed with the best skill on the test split";
-        return Err(CommandError::new(message).with_hint(hint).into());
-    }
-    if args.json {
-        let shown = json!({ "columns": report.items.columns, "row": row, "trajectory": trajectory });
-        return super::print_pretty_json(&shown);
-    }
-    let mut text = String::new();
-    if let Some(row) = row {
-        text.push_str(&item_text(&report, row));
-    }
-    if let Some(trajectory) = trajectory {
-        let with = format!("{} split with the best skill", split_name(report.trajectories.split));
-        text.push_str(&trajectory_text(trajectory, &with));
-    }
-    super::print(&text)
+    let row = row.map(|row| (row, item_text(&report, row)));
+    let shown_if = "an item is shown if it is of the validation split, or if it improved, regressed or failed with the best skill on the test split";
+    print_item((args, id), (&report.items.columns, row), &report.trajectories, ("the best skill", shown_if))
 }
 
 fn item_text(report: &Report, row: &ItemRow) -> String {

@@ -24,7 +24,7 @@ pub(crate) fn of_store(error: &StoreError) -> CommandError {
         // A file that cannot be written or read.
         _ => (exit_code::RUN_DIR, "name another directory with --dir"),
     };
-    CommandError::new(skillrl::llm::error::with_causes(error)).with_hint(hint).with_code(code)
+    CommandError::of(error).with_hint(hint).with_code(code)
 }
 
 /// A measurement in which every run failed; `said` is the message of one of them.

@@ -6,7 +6,8 @@ use skill_agents::measure::{Setup, Stop, StoreError, stop_before, write};
 use skill_agents::train::Writer;
 use skillrl::config::{Config, ModelRole};
 use skillrl::engine::Engine;
-use skillrl::llm::{CallCtx, ChatModel, ChatRequest, ErrorClass, LlmError, Message};
+use skillrl::llm::{CallCtx, ChatModel, ChatRequest, ErrorClass, LlmError, Message, regular_file};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -49,7 +50,7 @@ impl Session {
     async fn asked(&self, model: &dyn ChatModel, prompt: &str) -> Result<Result<String, Stop>, StoreError> {
         let name = skill_agents::text_hash(&format!("{}\n{prompt}", model.id()));
         let path = self.store.directory().join("writes").join(format!("{name}.txt"));
-        if let Ok(reply) = std::fs::read_to_string(&path) {
+        if let Some(reply) = on_record(&path)? {
             return Ok(Ok(reply));
         }
         if let Some(stop) = stop_before(&self.store, &self.caps)? {
@@ -68,6 +69,14 @@ impl Session {
     }
 }
 
+/// The reply in a file. One that cannot be read is not requested again: it was paid for.
+fn on_record(path: &Path) -> Result<Option<String>, StoreError> {
+    let fault = |source| StoreError::File { path: path.to_owned(), source };
+    let Some(bytes) = regular_file::read_if_there(path).map_err(fault)? else { return Ok(None) };
+    let not_text = |error| fault(io::Error::new(io::ErrorKind::InvalidData, error));
+    String::from_utf8(bytes).map(Some).map_err(not_text)
+}
+
 fn stop_of(error: &LlmError) -> Stop {
     let said = skillrl::llm::error::with_causes(error);
     match (error, error.class()) {
@@ -76,5 +85,25 @@ fn stop_of(error: &LlmError) -> Stop {
         (_, ErrorClass::QuotaExhausted) => Stop::Limited(said),
         (_, ErrorClass::RateLimited) => Stop::Busy(said),
         _ => Stop::KeepsFailing(said),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_on_record_that_cannot_be_read_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("writes/reply.txt");
+        let found = || on_record(&path).map_err(|error| error.path().to_owned());
+        assert_eq!(found(), Ok(None));
+        std::fs::create_dir_all(&path).unwrap();
+        assert_eq!(found(), Err(path.clone()));
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::write(&path, "A reply.").unwrap();
+        assert_eq!(found(), Ok(Some("A reply.".to_owned())));
+        std::fs::write(&path, [0xff]).unwrap();
+        assert_eq!(found(), Err(path.clone()));
     }
 }

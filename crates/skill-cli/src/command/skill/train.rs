@@ -3,9 +3,8 @@
 use super::ended;
 use super::session::{Session, store_error};
 use super::triggers::write_report;
-use super::wait::through_limits;
 use crate::args::skill::{Only, TrainSkillArgs};
-use crate::command::{CommandError, block_on, print, print_json, print_wrapped, say};
+use crate::command::{CommandError, print, print_json, print_wrapped, say};
 use crate::consent::confirm;
 use crate::error::OfFile as _;
 use crate::table::grouped;
@@ -15,12 +14,9 @@ use skill_agents::gate::least_queries;
 use skill_agents::measure::Stop;
 use skill_agents::query::{HELDOUT_TENTHS, Half, Query, halves};
 use skill_agents::train::{Fate, Step, Trained, TrainedSkill, Training, TrainingRecord};
-use skillrl::pipeline::StopSignal;
 use skillrl::reports::words::dollars;
 use skillrl::reports::{fate_in_words, training_of};
 use std::fmt::Write as _;
-
-const STOPPING: &str = "stopping; the runs that are complete stay on record";
 
 /// A skill and what its training has come to.
 struct OfSkill {
@@ -122,10 +118,12 @@ fn trained(
         notify: &notify,
         on_step: &on_step,
     };
-    let stop = StopSignal::default();
     let run = async || training.run().await;
-    let work = through_limits(args.measure.wait, &stop, &session.launcher.cancel, run);
-    let trained = block_on(stop.clone(), STOPPING, work)?.map_err(|error| store_error(&error))?;
+    let trained = session.through_limits(
+        args.measure.wait,
+        |ended: &Option<Trained>| ended.as_ref()?.stop.as_ref(),
+        run,
+    )?;
     trained.ok_or_else(|| CommandError::new("no skill to train was found").into())
 }
 

@@ -2,9 +2,8 @@
 
 use super::ended;
 use super::session::{Session, queries_file, skills_at, store_error};
-use super::wait::through_limits;
 use crate::args::skill::TriggersArgs;
-use crate::command::{CommandError, block_on, print_json, print_wrapped, say};
+use crate::command::{CommandError, print_json, print_wrapped, say};
 use crate::consent::confirm;
 use crate::exit_code;
 use crate::table::grouped;
@@ -14,13 +13,9 @@ use skill_agents::measure::{Measured, Stop, measure};
 use skill_agents::query::read_queries;
 use skill_agents::report::Report;
 use skill_agents::train::{Writer as _, draft_prompt};
-use skillrl::pipeline::StopSignal;
 use skillrl::reports::TriggersView;
 use std::fmt::Write as _;
 use std::path::Path;
-
-/// How the first Ctrl-C is answered.
-const STOPPING: &str = "stopping; the runs that are complete stay on record";
 
 pub(crate) fn run(args: &TriggersArgs) -> crate::Result {
     if let Some(n) = args.draft {
@@ -125,7 +120,6 @@ fn check(
 
 /// Measures while Ctrl-C is listened to.
 pub(crate) fn measured(session: &Session, waits: bool) -> crate::Result<Measured> {
-    let stop = StopSignal::default();
     let notify = |notice: &skill_agents::measure::Notice<'_>| session.notify(notice);
     let runs = async || {
         measure(
@@ -139,8 +133,7 @@ pub(crate) fn measured(session: &Session, waits: bool) -> crate::Result<Measured
         )
         .await
     };
-    let work = through_limits(waits, &stop, &session.launcher.cancel, runs);
-    block_on(stop.clone(), STOPPING, work)?.map_err(|error| store_error(&error))
+    session.through_limits(waits, |measured: &Measured| measured.stop.as_ref(), runs)
 }
 
 /// Writes the page of the directory; one that cannot be written takes nothing from the runs.
@@ -163,11 +156,10 @@ fn draft(args: &TriggersArgs, n: u16) -> crate::Result {
     let session = Session::open(&args.measure, false)?;
     let skills = skills_at(&args.measure.skills)?;
     let prompt = draft_prompt(session.setup.agent, &skills, usize::from(n));
-    let stop = StopSignal::default();
     let write = async || session.write(&prompt).await;
-    let work = through_limits(args.measure.wait, &stop, &session.launcher.cancel, write);
-    let reply = block_on(stop.clone(), STOPPING, work)?.map_err(|error| store_error(&error))?;
-    let reply = reply.map_err(|stop| ended::of(&stop))?;
+    let reply = session
+        .through_limits(args.measure.wait, |reply: &Result<String, Stop>| reply.as_ref().err(), write)?
+        .map_err(|stop| ended::of(&stop))?;
     let lines: Vec<&str> = reply.lines().map(str::trim).filter(|line| line.starts_with('{')).collect();
     let first = skills.first().map(|skill| skill.listed_name(session.setup.agent)).unwrap_or_default();
     let queries = read_queries(&lines.join("\n"), "the reply", first).map_err(|fault| {

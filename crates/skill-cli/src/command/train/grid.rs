@@ -181,9 +181,10 @@ fn settings_of(axes: &[(String, Vec<String>)], run_idx: usize) -> Vec<(&str, &st
     let mut rest = run_idx;
     let mut settings: Vec<(&str, &str)> = Vec::with_capacity(axes.len());
     for (key, values) in axes.iter().rev() {
-        let value = values.get(rest.checked_rem(values.len()).unwrap_or_default());
-        rest = rest.checked_div(values.len()).unwrap_or_default();
-        settings.extend(value.map(|value| (key.as_str(), value.as_str())));
+        let value_idx = rest.checked_rem(values.len()).expect("an axis has a value");
+        rest /= values.len();
+        let value = values.get(value_idx).expect("it is below the number of values");
+        settings.push((key.as_str(), value.as_str()));
     }
     settings.reverse();
     settings
@@ -220,7 +221,8 @@ fn shares(
     axes: &[(String, Vec<String>)],
 ) -> Result<Vec<String>, CommandError> {
     let n = n_runs as u64;
-    let whole = |cap: Option<u64>| cap.map(|cap| (cap.checked_div(n).unwrap_or_default() as f64, true));
+    let whole =
+        |cap: Option<u64>| cap.map(|cap| (cap.checked_div(n).expect("a grid has a run") as f64, true));
     let part = |cap: Option<f64>| cap.map(|cap| (cap / n_runs as f64, false));
     let caps = [
         ("budget.calls", whole(caps.calls)),

@@ -7,7 +7,7 @@
 use crate::error::ToolError;
 use crate::places;
 use crate::shared::Shared;
-use skill_pipeline::kind::{is_of_document, trains_bank};
+use skill_pipeline::kind::{Trained, trained_at};
 use skill_pipeline::records::bank::BANK_DIR;
 use skill_report::watch::{Found, Listing};
 use skillrl::config::LoadedConfig;
@@ -104,18 +104,20 @@ fn is_form_of(path: &Path, what: What) -> bool {
 fn of_run(found: &Found, what: What) -> Result<PathBuf, ToolError> {
     let refused =
         |made: &str, hint: &str| Err(ToolError::new(format!("the run `{}` {made}", found.name), hint));
-    match what {
-        What::Skill if trains_bank(&found.path) => {
+    match (what, trained_at(&found.path)) {
+        (What::Skill, Trained::Skill) => Ok(best_skill(&found.path)),
+        (What::Skill, Trained::Bank) => {
             refused("trains a bank, and has no best skill", "pass the name of the run as `bank`")
         }
-        What::Skill if !is_of_document(&found.path) => {
+        (What::Skill, Trained::Weights) => {
             refused("trains weights, and has no best skill", "name a run that trains a skill, or a file")
         }
-        What::Skill => Ok(best_skill(&found.path)),
-        What::Bank if !trains_bank(&found.path) => refused(
-            "does not train a bank",
-            "pass the name of the run as `skill`, or name a run that trains a bank",
-        ),
-        What::Bank => Ok(found.path.join(BANK_DIR)),
+        (What::Bank, Trained::Bank) => Ok(found.path.join(BANK_DIR)),
+        (What::Bank, Trained::Skill) => {
+            refused("trains a skill, and has no bank", "pass the name of the run as `skill`")
+        }
+        (What::Bank, Trained::Weights) => {
+            refused("trains weights, and has no bank to measure", "name a run that trains a bank, or a file")
+        }
     }
 }

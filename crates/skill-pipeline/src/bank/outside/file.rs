@@ -76,11 +76,7 @@ impl ResultsFile {
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut lines = Vec::new();
         for (number, line) in (1..).zip(text.get(..whole).unwrap_or_default().lines()) {
-            let read: Line = serde_json::from_str(line).map_err(|error| {
-                let message = format!("line {number}: {error}");
-                OutsideError::Pipeline(PipelineError::Corrupt { path: path.clone(), message })
-            })?;
-            lines.push(read);
+            lines.push(serde_json::from_str(line).map_err(|error| corrupt(&path, number, &error))?);
         }
         let file =
             File::options().create(true).append(true).open(&path).map_err(Self::failed("write", &path))?;
@@ -103,8 +99,18 @@ impl ResultsFile {
         file.write_all(text.as_bytes()).map_err(Self::failed("write", &self.path))
     }
 
+    /// The error of a line, numbered from 1.
+    pub(super) fn corrupt(&self, number: u64, error: &dyn std::error::Error) -> OutsideError {
+        corrupt(&self.path, number, error)
+    }
+
     fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> OutsideError {
         let failed = atomic::failed(action, path);
         move |source| failed(source).into()
     }
+}
+
+fn corrupt(path: &Path, number: u64, error: &dyn std::error::Error) -> OutsideError {
+    let message = format!("line {number}: {error}");
+    PipelineError::Corrupt { path: path.to_owned(), message }.into()
 }

@@ -23,6 +23,7 @@ pub use trial::{TrialDraft, TrialPlace, TrialReport};
 use super::forbid_items;
 use super::sets::item_sets;
 use super::settings::BankSettings;
+use crate::error::PipelineError;
 use crate::records::bank::LOG_FILE;
 use crate::run_dir::bank_dir::{BankDir, is_bank, read_bank};
 use episodes::Episodes;
@@ -104,7 +105,7 @@ impl OutsideBank {
     ///
     /// # Errors
     ///
-    /// A bank, or results beside it, that cannot be read.
+    /// A bank, or results beside it, that cannot be read, and a task that is in the data more than once.
     pub fn open(
         path: &Path,
         env: Arc<dyn Env>,
@@ -116,11 +117,16 @@ impl OutsideBank {
         let mut forbidden = Forbidden::new();
         forbid_items(&mut forbidden, env.as_ref());
         let (results, lines) = ResultsFile::open(path)?;
+        let sets = match item_sets(env.as_ref(), &settings, seed) {
+            Ok(sets) => Some(sets),
+            Err(PipelineError::EmptySplit { .. } | PipelineError::NoTrialTasks { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
         let mut opened = Self {
             path: path.to_owned(),
             stamp,
             bank,
-            sets: item_sets(env.as_ref(), &settings, seed).ok(),
+            sets,
             env,
             settings,
             seed,
@@ -137,7 +143,7 @@ impl OutsideBank {
             is_evolving: false,
         };
         opened.know(opened.bank.view());
-        opened.replay(lines);
+        opened.replay(lines)?;
         Ok(opened)
     }
 
@@ -293,4 +299,102 @@ fn stamp(path: &Path) -> Option<(u64, SystemTime)> {
     let file = if path.is_dir() { path.join(LOG_FILE) } else { path.to_owned() };
     let found = std::fs::metadata(file).ok()?;
     Some((found.len(), found.modified().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use async_trait::async_trait;
+    use skill_bank::{Content, Evidence, Source, Tier};
+    use skill_core::RolloutResult;
+    use skill_envs::{EnvError, Item, RolloutCtx, SkillSource};
+    use skill_llm::ChatModel;
+    use std::fs;
+
+    /// Tasks that nobody plays.
+    struct Tasks([Vec<Item>; 3]);
+
+    impl Tasks {
+        fn of(ids: [&[&str]; 3]) -> Arc<Self> {
+            let item = |id: &&str| Item::new(*id, serde_json::json!(null));
+            Arc::new(Self(ids.map(|ids| ids.iter().map(item).collect())))
+        }
+    }
+
+    #[async_trait]
+    impl Env for Tasks {
+        fn name(&self) -> &str {
+            "tasks"
+        }
+
+        fn items(&self, split: Split) -> &[Item] {
+            &self.0[split as usize]
+        }
+
+        async fn rollout(
+            &self,
+            item: &Item,
+            _: &dyn SkillSource,
+            _: &dyn ChatModel,
+            _: &RolloutCtx,
+        ) -> Result<RolloutResult, EnvError> {
+            Ok(RolloutResult::new(item.id.clone(), 0.0, 0.0))
+        }
+    }
+
+    /// A bank whose only skill is a candidate.
+    fn bank_at(path: &Path) {
+        let mut bank = Bank::new();
+        let content = Content::principle("look first", "Look first.".to_owned(), "Always.");
+        let skill = bank.next_skill(&Tier::General);
+        let proposed =
+            BankEvent::proposed(skill, Tier::General, content, Source::Person, Evidence::default());
+        bank.record(0, Author::Person, proposed).unwrap();
+        drop(BankDir::create(path, bank, None).unwrap());
+    }
+
+    fn open(path: &Path, tasks: [&[&str]; 3]) -> Result<OutsideBank, OutsideError> {
+        OutsideBank::open(path, Tasks::of(tasks), BankSettings::default(), 7)
+    }
+
+    const TASKS: [&[&str]; 3] = [&["a", "b", "c", "d"], &[], &[]];
+
+    #[test]
+    fn a_trial_whose_design_cannot_be_read_is_not_given_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bank");
+        bank_at(&path);
+        let mut bank = open(&path, TASKS).unwrap();
+        for item in Tasks::of(TASKS).items(Split::Train) {
+            bank.choose(&Wanted::Current, &TaskView::new(item, "win"), Split::Train).unwrap();
+        }
+        let draft = bank.next_trial().unwrap();
+        let shown: Vec<ItemId> = draft.items.iter().map(|(item, ..)| item.clone()).collect();
+        let report = bank.open_trial(draft, &shown).unwrap();
+        assert_eq!(open(&path, TASKS).unwrap().trial_report(), report);
+        let results = path.join(RESULTS_FILE);
+        let whole = fs::read_to_string(&results).unwrap();
+        fs::write(&results, whole.replacen("max_rollouts", "max_rollout5", 1)).unwrap();
+        match open(&path, TASKS).map(drop) {
+            Err(OutsideError::Pipeline(PipelineError::Corrupt { path, .. })) => assert_eq!(path, results),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn tasks_that_are_there_twice_are_not_too_few() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bank");
+        bank_at(&path);
+        let taught = |tasks| open(&path, tasks).map(|mut bank| bank.next_trial().is_some());
+        assert!(taught(TASKS).unwrap());
+        let few: [[&[&str]; 3]; 2] = [[&[], &["v"], &[]], [&["a"], &["v"], &[]]];
+        assert!(few.iter().all(|few| !taught(*few).unwrap()));
+        match taught([TASKS[0], &["a"], &[]]) {
+            Err(OutsideError::Pipeline(PipelineError::DuplicateItem { id, .. })) => {
+                assert_eq!(id.as_str(), "a")
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }

@@ -10,7 +10,7 @@ use skill_bank::trial::{
     Candidacy, Consequence, GROUPS_PER_INTERVAL, Half, ItemRate, TrialDesign, TrialResult, obstacle,
     over_cap_of,
 };
-use skill_bank::{Bank, BankEvent, BankView, Occasion, Reason, SkillRef, State, Verdict};
+use skill_bank::{Bank, BankEvent, BankView, Occasion, Reason, SkillRef, State, Verdict, Version};
 use skill_core::ItemId;
 use std::collections::BTreeMap;
 
@@ -368,16 +368,19 @@ impl OutsideBank {
     }
 
     /// Takes up what earlier processes have recorded: their results, and the trial that was under way.
-    pub(super) fn replay(&mut self, lines: Vec<Line>) {
-        for line in lines {
+    ///
+    /// # Errors
+    ///
+    /// The design of the trial under way, if it cannot be read, and a result that does not fit it.
+    pub(super) fn replay(&mut self, lines: Vec<Line>) -> Result<(), OutsideError> {
+        for (number, line) in (1..).zip(lines) {
             match line {
                 Line::Trial { trial, candidate, is_retirement, design } => {
-                    self.trial = self.reopened(trial, &candidate, is_retirement, &design);
+                    self.trial = self.reopened(trial, &candidate, is_retirement, (number, &design))?;
                 }
                 Line::AfterAdmission { trial, skill, design, first } => {
-                    if let Some(open) = self.reopened_measurement(trial, &skill, &design, first) {
-                        self.trial = Some(open);
-                    }
+                    let open = self.reopened_measurement(trial, &skill, (number, &design), first)?;
+                    self.trial = open.or_else(|| self.trial.take());
                 }
                 Line::Result { episode, item, skill_version, reward, outcome, trial } => {
                     if let (Some(place), Some(open)) = (&trial, &mut self.trial)
@@ -388,8 +391,7 @@ impl OutsideBank {
                         let begun = open.begun.entry(item.clone()).or_default();
                         *begun = (*begun).max(place.group / n_items * size + place.sample as u64 + 1);
                     }
-                    // A design that was read is one that takes its own results.
-                    drop(self.count(&item, outcome, trial.as_ref()));
+                    self.count(&item, outcome, trial.as_ref())?;
                     self.episodes.recall(episode, skill_version, trial, reward);
                 }
             }
@@ -397,6 +399,14 @@ impl OutsideBank {
         if let Some(trial) = &mut self.trial {
             trial.skip_begun();
         }
+        Ok(())
+    }
+
+    /// The design in a line of the file.
+    fn design(&self, version: &Version, (line, text): (u64, &str)) -> Result<TrialDesign, OutsideError> {
+        let design = TrialDesign::from_json(text, &version.evidence);
+        let design = design.map_err(|error| self.results.corrupt(line, &error))?;
+        design.map_err(|error| self.results.corrupt(line, &error))
     }
 
     /// A trial of an earlier process, if it is still under way.
@@ -405,11 +415,10 @@ impl OutsideBank {
         number: u32,
         candidate: &SkillRef,
         is_retirement: bool,
-        design: &str,
-    ) -> Option<Trial> {
-        let version = self.bank.version(candidate)?;
+        design: (u64, &str),
+    ) -> Result<Option<Trial>, OutsideError> {
         let expected = if is_retirement { State::Active } else { State::Trial };
-        let design = TrialDesign::from_json(design, &version.evidence).ok()?.ok()?;
+        let version = self.bank.version(candidate).filter(|version| version.state == expected);
         // The last event about it is that it began with this design.
         let last = self.bank.log().iter().rev().find_map(|record| match &record.event {
             BankEvent::TrialOpened { skill, design_sha256, .. } if skill == candidate => {
@@ -418,26 +427,32 @@ impl OutsideBank {
             BankEvent::Measured { skill, occasion: Occasion::Trial, .. } if skill == candidate => Some(None),
             _ => None,
         });
-        if version.state != expected || last.flatten() != Some(design.sha256().as_str()) {
-            return None;
+        let Some((version, opened)) = version.zip(last.flatten()) else { return Ok(None) };
+        let design = self.design(version, design)?;
+        if design.sha256() != opened {
+            return Ok(None);
         }
         let views = Candidacy { skill: candidate.clone(), is_retirement }.arms(&self.bank);
-        Some(Trial::new(number, is_retirement, SeenGroups::of_trial(design), views))
+        Ok(Some(Trial::new(number, is_retirement, SeenGroups::of_trial(design), views)))
     }
 
     /// A measurement that an earlier process began, if it has not ended.
-    fn reopened_measurement(&self, trial: u32, skill: &SkillRef, design: &str, first: u64) -> Option<Trial> {
-        let version = self.bank.version(skill)?;
-        let design = TrialDesign::from_json(design, &version.evidence).ok()?.ok()?;
+    fn reopened_measurement(
+        &self,
+        trial: u32,
+        skill: &SkillRef,
+        design: (u64, &str),
+        first: u64,
+    ) -> Result<Option<Trial>, OutsideError> {
+        let version = self.bank.version(skill).filter(|version| version.state == State::Active);
         let last = self.bank.log().iter().rev().find_map(|record| match &record.event {
             BankEvent::Measured { skill: of, occasion, .. } if of == skill => Some(*occasion),
             _ => None,
         });
-        if version.state != State::Active || last != Some(Occasion::Trial) {
-            return None;
-        }
+        let Some(version) = version.filter(|_| last == Some(Occasion::Trial)) else { return Ok(None) };
+        let design = self.design(version, design)?;
         let views = active_arms(&self.bank, skill.clone());
-        Some(Trial::new(trial, false, SeenGroups::after_admission(design, first), views))
+        Ok(Some(Trial::new(trial, false, SeenGroups::after_admission(design, first), views)))
     }
 }
 

@@ -4,8 +4,8 @@ use super::{Checking, Fault, Remedy};
 use crate::error::PipelineError;
 use crate::records::bank::LOG_FILE;
 use crate::run_dir::bank_dir::{SOURCE_FILE, read_bank, read_source, views, views_when_measured};
-use skill_bank::Bank;
 use skill_bank::format::{BankFormat, Note};
+use skill_bank::{Bank, BankError};
 use std::path::Path;
 
 impl Checking<'_> {
@@ -45,18 +45,30 @@ impl Checking<'_> {
         }
     }
 
+    /// Notes a file of a bank that no view can be written from.
+    fn unusable(&mut self, name: &str, error: &BankError) {
+        self.damage_of(name, Fault::Unreadable, Remedy::OnlyCopy, Some(&error.to_string()));
+    }
+
     fn views(&mut self, dir: &str, bank: &Bank, is_finished: bool, is_expected: bool) {
         let path = self.run.join(dir);
         let source_name = format!("{dir}/{SOURCE_FILE}");
+        let log = format!("{dir}/{LOG_FILE}");
         let source = match read_source(&path, bank) {
             Ok(source) => source,
+            Err(PipelineError::Bank { source, .. }) => return self.unusable(&log, &source),
             Err(error) => return self.unreadable(&source_name, &error, Remedy::OnlyCopy),
         };
         if source.is_some() {
             self.whole(&source_name);
         }
         let source = source.as_ref().map(|(format, text)| (*format, text.as_str()));
-        let Ok(expected) = views(bank, source) else { return };
+        let expected = match views(bank, source) {
+            Ok(expected) => expected,
+            // What cannot be written again follows from one of the two.
+            Err(error) if source.is_some() => return self.unusable(&source_name, &error),
+            Err(error) => return self.unusable(&log, &error),
+        };
         for (file, text) in expected {
             let name = format!("{dir}/{file}");
             if !is_finished && !is_expected && !self.run.join(&name).exists() {

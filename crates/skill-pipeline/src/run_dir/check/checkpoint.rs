@@ -7,7 +7,7 @@ use crate::records::sft::{CHECKPOINTS_DIR, POLICY_DIR};
 use crate::run_dir::files::RunPart;
 use crate::run_dir::line_log::LogMark;
 use crate::run_dir::policy_hashes::{HASHES_FILE, parse_hashes};
-use crate::run_dir::read::{read_bytes, read_times};
+use crate::run_dir::read::{parse, read_bytes, read_times};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use skill_core::canonical::hex_sha256;
@@ -86,7 +86,7 @@ impl Checking<'_> {
         if !self.check.is_training {
             let best = position.best.map(|best| best.state);
             for state in [position.state].into_iter().chain(best) {
-                self.state(&state);
+                self.state(file, &state);
             }
         }
         Ok(true)
@@ -114,25 +114,31 @@ impl Checking<'_> {
         }
     }
 
-    /// A saved state and its files, which are named by their hashes.
-    fn state(&mut self, hash: &str) {
-        let Some(manifest) = self.addressed("states", hash) else { return };
-        let Ok(Manifest { files }) = serde_json::from_slice(&manifest) else { return };
+    /// A saved state, named in the file `named_in`, and its files, which are named by their hashes.
+    fn state(&mut self, named_in: &str, hash: &str) {
+        let Some((name, manifest)) = self.addressed(named_in, "states", hash) else { return };
+        let files = match parse(&self.run.join(&name), &manifest) {
+            Ok(Manifest { files }) => files,
+            Err(error) => return self.unreadable(&name, &error, Remedy::OnlyCopy),
+        };
         for Object { hash } in files {
-            self.addressed("objects", &hash);
+            self.addressed(&name, "objects", &hash);
         }
     }
 
-    /// A file under the hash of its content; `None` if it is damaged.
-    fn addressed(&mut self, dir: &str, hash: &str) -> Option<Vec<u8>> {
+    /// The name and the bytes of a file under the hash of its content; `None` if it is damaged, which is noted.
+    fn addressed(&mut self, named_in: &str, dir: &str, hash: &str) -> Option<(String, Vec<u8>)> {
         if !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            let detail = format!("names no hash of {dir}: {hash:?}");
+            self.damage_of(named_in, Fault::Changed, Remedy::OnlyCopy, Some(&detail));
             return None;
         }
         let name = format!("{CHECKPOINTS_DIR}/{dir}/{hash}");
-        if !self.is_known(&name) {
-            self.hashed_with(&name, hash, Remedy::OnlyCopy);
+        if self.is_known(&name) {
+            return None;
         }
-        read_bytes(&self.run.join(&name)).ok().flatten().filter(|bytes| hex_sha256(bytes) == hash)
+        let bytes = self.file(&name, Remedy::OnlyCopy, |bytes| hex_sha256(bytes) == hash)?;
+        Some((name, bytes))
     }
 
     /// The policy of a run, by the hashes in its folder.

@@ -3,14 +3,13 @@
 use super::{Checking, Fault, Remedy};
 use crate::error::PipelineError;
 use crate::run_dir::JOURNAL_FILE;
-use crate::run_dir::timings::Timings;
 use skill_llm::error::with_causes;
 use skill_llm::journal::{Closed, JournalError, JournalReader, compare_with_sum, sum_path};
 
 impl Checking<'_> {
     /// `is_expected` of a run that has measured something.
     pub(super) fn journal(&mut self, is_expected: bool) -> Result<(), PipelineError> {
-        let timings = Timings::read_or_new(self.run)?;
+        let timings = self.timings()?;
         let n_noted = timings.requests.unwrap_or_default();
         self.check.is_journal_whole = self.one_journal(JOURNAL_FILE, n_noted, is_expected)?;
         for (name, n_noted) in &timings.journals {

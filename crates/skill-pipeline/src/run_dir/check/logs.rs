@@ -29,8 +29,7 @@ pub(super) fn has_ended(run: &Path) -> bool {
 impl Checking<'_> {
     /// `is_expected` of a run that has written its first line of `timings.jsonl`.
     pub(super) fn logs(&mut self, is_expected: bool, has_ended: bool) -> Result<(), PipelineError> {
-        // The only thing that is refused is another format.
-        Timings::read_or_new(self.run)?;
+        self.timings()?;
         let marks = self.marks(is_expected)?;
         for (name, mark) in &marks {
             let grows = name == EVENTS_FILE;
@@ -61,6 +60,18 @@ impl Checking<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The timings as far as they are whole: what is damaged, or cannot be read, is noted by its name.
+    ///
+    /// # Errors
+    ///
+    /// A file of another format.
+    pub(super) fn timings(&self) -> Result<Timings, PipelineError> {
+        match Timings::read_or_new(self.run) {
+            Err(PipelineError::RunDir { .. }) => Ok(Timings::new()),
+            read => read,
+        }
     }
 
     /// The last mark of each file.

@@ -51,7 +51,12 @@ pub(super) fn combined(score: TargetsScore, made: Vec<(&str, Rollout)>) -> Optio
     let (hard, soft) = (of(&hard), of(&soft));
     let told = made.iter().map(|(_, rollout)| &rollout.result).enumerate().min_by(|(_, one), (_, other)| {
         let order = |result: &RolloutResult| (!result.is_silent(), result.hard, result.soft);
-        order(one).partial_cmp(&order(other)).unwrap_or(std::cmp::Ordering::Equal)
+        let ((one_spoke, one_hard, one_soft), (other_spoke, other_hard, other_soft)) =
+            (order(one), order(other));
+        one_spoke
+            .cmp(&other_spoke)
+            .then(one_hard.total_cmp(&other_hard))
+            .then(one_soft.total_cmp(&other_soft))
     });
     let told = told.map(|(place, _)| place)?;
     let (name, Rollout { mut result, key, .. }) = made.into_iter().nth(told)?;

@@ -18,7 +18,7 @@ pub use trials::{BankTrial, TrialPhase};
 use super::conversation::{Trajectories, choose};
 use super::setup::Setup;
 use super::standing::{RunPhase, Standing, total_steps};
-use super::{ReportOptions, SentRow, StageRow, name_of, simulated, stages, total};
+use super::{ReportOptions, SentRow, StageRow, name_of, simulated, stages, total, uncounted};
 use crate::ReportError;
 use crate::verdict::Verdict;
 use indexmap::IndexMap;
@@ -201,6 +201,7 @@ impl BankReport {
                 verdict::cautions(phase, test.as_ref(), &tried, &counts, has_unmeasured)
                     .into_iter()
                     .chain(simulated(run))
+                    .chain(uncounted(&sent))
                     .chain(verdict::left_out(run)),
             ),
             items: items::of(&evaluations, &records, options.max_items),
@@ -335,6 +336,7 @@ fn tokens(
 fn sent(run: &RunReader, tokens: TokensByStage) -> Result<Sent, PipelineError> {
     Ok(match Sent::of(run)? {
         Sent::Files(_) => Sent::Files(tokens),
+        Sent::Partial { problem, .. } => Sent::Partial { counted: Box::new(Sent::Files(tokens)), problem },
         sent @ Sent::Journal { .. } => sent,
     })
 }

@@ -1,5 +1,6 @@
 //! A run of reinforcement learning in short, for lists of runs and for those who look on.
 
+use super::metrics::trained;
 use super::{RlFiles, RlRow};
 use crate::data::ending::last_event;
 use indexmap::IndexMap;
@@ -108,7 +109,8 @@ impl RlBrief {
             |record: Option<&_>| record.map(|record: &_| RlRow::new(Clone::clone(record), iteration_seconds));
         let (first, last) = (row(iterations.first()), row(iterations.last()));
         // An iteration without a step has none.
-        let mut entropies = iterations.iter().filter(|found| found.steps > 0).map(|found| found.entropy);
+        let mut entropies =
+            iterations.iter().filter(|found| found.steps > 0).filter_map(|found| found.entropy);
         let first_entropy = entropies.next();
         let games =
             |place: Option<&skill_pipeline::records::rl::RlValidation>| place.map(|found| found.games);
@@ -121,14 +123,14 @@ impl RlBrief {
             first_episodes: first.as_ref().map(|first| [first.record.won, first.record.episodes]),
             episodes: last.as_ref().map(|last| [last.record.won, last.record.episodes]),
             groups_without_signal: last.as_ref().map(|last| last.record.groups_without_signal),
-            kl: last.as_ref().and_then(|last| last.record.kl),
-            clipped: last.as_ref().map(|last| last.record.clipped),
+            kl: last.as_ref().and_then(|last| trained(last, |record| record.kl)),
+            clipped: last.as_ref().and_then(|last| trained(last, |record| record.clipped)),
             first_entropy,
             entropy: entropies.next_back().or(first_entropy),
             first_reply_tokens: first.as_ref().map(|first| first.reply_tokens),
             reply_tokens: last.as_ref().map(|last| last.reply_tokens),
             invalid_actions: last.as_ref().map(|last| last.invalid_actions),
-            grad_norm: last.as_ref().map(|last| last.record.grad_norm),
+            grad_norm: last.as_ref().and_then(|last| trained(last, |record| record.grad_norm)),
             first_games: games(validations.first().filter(|found| found.iteration == 0)),
             games: games(validations.last()),
             signs: signs_of(iterations).into_iter().filter(|found| found.holds_at(iteration)).collect(),

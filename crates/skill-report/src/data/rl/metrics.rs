@@ -79,8 +79,8 @@ impl RlMetric {
     }
 }
 
-/// A number that only an iteration with an optimizer step has.
-fn trained(row: &RlRow, value: fn(&RlIteration) -> Option<f64>) -> Option<f64> {
+/// A number that only an iteration with an optimizer step has; early records have 0 without one.
+pub(super) fn trained(row: &RlRow, value: fn(&RlIteration) -> Option<f64>) -> Option<f64> {
     (row.record.steps > 0).then(|| value(&row.record)).flatten()
 }
 
@@ -126,7 +126,7 @@ pub const RL_METRICS: &[RlMetric] = &[
         "Mean entropy of the sampled tokens, in nats.",
         "policy/entropy",
         Digits::Plain(3),
-        |row| trained(row, |record| Some(record.entropy)),
+        |row| trained(row, |record| record.entropy),
     )
     .chart("Entropy")
     .family("skillrl_run_entropy"),
@@ -135,12 +135,12 @@ pub const RL_METRICS: &[RlMetric] = &[
         "The share of tokens whose gradient was clipped away.",
         "policy/clipped",
         Digits::Percent(1),
-        |row| trained(row, |record| Some(record.clipped)),
+        |row| trained(row, |record| record.clipped),
     )
     .chart("Clipped tokens")
     .family("skillrl_run_clipped_share"),
     metric("loss", "The loss, averaged over optimizer steps.", "policy/loss", Digits::Plain(4), |row| {
-        trained(row, |record| Some(record.loss))
+        trained(row, |record| record.loss)
     }),
     metric(
         "reply tokens",
@@ -165,7 +165,7 @@ pub const RL_METRICS: &[RlMetric] = &[
         "Norm of the gradient before clipping, averaged over optimizer steps.",
         "policy/grad_norm",
         Digits::Plain(3),
-        |row| trained(row, |record| Some(record.grad_norm)),
+        |row| trained(row, |record| record.grad_norm),
     )
     .chart("Gradient norm"),
     metric(

@@ -12,7 +12,7 @@ use super::games::of_games;
 use super::setup::Setup;
 use super::standing::{RunPhase, Standing};
 use super::weights_files::{MAX_FILE_BYTES, lines, open, whole};
-use super::{SentRow, name_of, simulated, unfinished};
+use super::{SentRow, name_of, simulated, uncounted, unfinished};
 use crate::ReportError;
 use crate::verdict::{Caution, CautionKind, Outcome, Verdict};
 use crate::words::{counted, sentence};
@@ -175,7 +175,7 @@ impl RlReport {
         let settings = config.identity.iter().filter(|(name, _)| {
             ["rl.", "run.seed", "models.policy", "skills"].iter().any(|prefix| name.starts_with(prefix))
         });
-        let policy = path.join(POLICY_DIR);
+        let (policy, sent) = (path.join(POLICY_DIR), Sent::of(run)?);
         let signs = brief.signs.iter().map(|found| {
             let words = sentence(&format!("{}; {}.", found.message, found.advice));
             Caution::new(CautionKind::Sign, words)
@@ -189,9 +189,11 @@ impl RlReport {
             reason,
             hint,
             setup: Setup::read(run, brief.seconds)?,
-            sent: Sent::of(run)?.into(),
             verdict: verdict(files.summary.as_ref().filter(|_| brief.is_finished), &files.iterations)
-                .with_cautions(unfinished(phase).into_iter().chain(simulated(run)).chain(signs)),
+                .with_cautions(
+                    unfinished(phase).into_iter().chain(simulated(run)).chain(uncounted(&sent)).chain(signs),
+                ),
+            sent: sent.into(),
             brief,
             settings: settings.map(|(name, value)| (name.clone(), value.to_string())).collect(),
             policy: policy.is_dir().then(|| policy.display().to_string()),

@@ -11,7 +11,7 @@ use super::games::of_games;
 use super::setup::Setup;
 use super::standing::{RunPhase, Standing};
 use super::weights_files::{lines, whole};
-use super::{SentRow, name_of, simulated, unfinished};
+use super::{SentRow, name_of, simulated, uncounted, unfinished};
 use crate::ReportError;
 use crate::verdict::{Outcome, Verdict};
 use serde::Serialize;
@@ -76,7 +76,7 @@ impl SftReport {
         let settings = config.identity.iter().filter(|(name, _)| {
             ["sft.", "run.seed", "models.policy"].iter().any(|prefix| name.starts_with(prefix))
         });
-        let policy = path.join(POLICY_DIR);
+        let (policy, sent) = (path.join(POLICY_DIR), Sent::of(run)?);
         Ok(Self {
             name: name_of(path),
             env: env.unwrap_or_default().to_owned(),
@@ -84,9 +84,9 @@ impl SftReport {
             reason,
             hint,
             setup: Setup::read(run, brief.seconds)?,
-            sent: Sent::of(run)?.into(),
             verdict: verdict(files.summary.as_ref())
-                .with_cautions(unfinished(phase).into_iter().chain(simulated(run))),
+                .with_cautions(unfinished(phase).into_iter().chain(simulated(run)).chain(uncounted(&sent))),
+            sent: sent.into(),
             examples: files
                 .summary
                 .as_ref()

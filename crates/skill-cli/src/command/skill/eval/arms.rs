@@ -10,7 +10,8 @@ use skillrl::envs::evals::control::Excluded;
 use skillrl::envs::evals::{ArmRows, RunRow, checks_of};
 use skillrl::envs::source::document;
 use skillrl::envs::{Env, Item, Split};
-use skillrl::llm::{AgentWork, CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
+use skillrl::listener::Listener;
+use skillrl::llm::{ChatModel, ModelId};
 use skillrl::measurement::{
     Measured as Measurements, Measurement, MeasurementDir, RUNS, identity, is_other_part_of,
 };
@@ -61,24 +62,10 @@ impl Measured {
     }
 }
 
-/// An agent that does nothing, for the control: it replies nothing and leaves the project as it was.
-pub(super) struct DoesNothing(ModelId);
-
-impl DoesNothing {
-    pub(super) fn shared() -> Arc<dyn ChatModel> {
-        Arc::new(Self(ModelId::new("control", "does nothing")))
-    }
-}
-
-#[async_trait::async_trait]
-impl ChatModel for DoesNothing {
-    fn id(&self) -> &ModelId {
-        &self.0
-    }
-
-    async fn chat(&self, _request: &ChatRequest, _call: &CallCtx) -> Result<ChatReply, LlmError> {
-        Ok(ChatReply::text("", skillrl::core::Usage::default()).with_agent_work(&AgentWork::default()))
-    }
+/// An agent that does nothing, for the control: its reply is empty, and the project stays as it was.
+pub(super) fn does_nothing() -> Arc<dyn ChatModel> {
+    let id = ModelId::new("control", "does nothing");
+    Arc::new(Listener::new(Some(String::new())).with_id(id).with_agent_work())
 }
 
 /// What all arms of an agent share.
@@ -131,8 +118,7 @@ impl Bench<'_> {
         let measuring = measurement.results(&source, (&progress, &stop));
         let Measurements { evaluation, tokens } =
             crate::command::block_on(stop.clone(), "stopping", measuring)?
-                .map_err(|error| crate::measuring::unkept(error, self.out.is_some()))
-                .map_err(skillrl::Error::Pipeline)?;
+                .map_err(|error| crate::measuring::unkept(error.into(), self.out.is_some()))?;
         let summary = summarise(&arm.skill.hash(), &evaluation, tokens);
         if let Some(out) = &out {
             let results = evaluation.results.iter().cloned().map(Ok);

@@ -1,16 +1,16 @@
 //! `skillrl eval SKILL --agent NAME --draft N`: the agent writes a first set of cases, which a person reviews.
 
 use super::ended::worded;
-use crate::agent_cases::{Asked, check_program, settings};
+use crate::agent_cases::{check_program, loaded};
 use crate::args::skill::EvalSkillArgs;
-use crate::command::{CommandError, block_on, print, say};
+use crate::command::{CommandError, block_on, print, print_json, say};
 use crate::consent::confirm;
 use crate::error::OfFile as _;
 use crate::exit_code;
 use crate::table::counted;
 use serde_json::json;
 use skill_agents::Agent;
-use skillrl::config::{Config, ModelRole};
+use skillrl::config::ModelRole;
 use skillrl::core::{SkillDoc, SkillPackage};
 use skillrl::engine::Engine;
 use skillrl::envs::evals::CaseSet;
@@ -58,10 +58,8 @@ pub(super) fn run(args: &EvalSkillArgs, agents: &[&Agent], skill: &SkillDoc, n: 
         say(&format!("left out {why}"));
     }
     if args.common.json {
-        return print(&format!(
-            "{}\n",
-            json!({"cases": path, "drafts": found.cases.len(), "left_out": found.left_out})
-        ));
+        let shown = json!({"cases": path, "drafts": found.cases.len(), "left_out": found.left_out});
+        return print_json(&shown);
     }
     say(&format!(
         "{} in {}: review and edit them, and set \"reviewed\": true; nothing uses a draft",
@@ -79,19 +77,7 @@ fn written(
     path: &Path,
     n: u16,
 ) -> crate::Result<Draft> {
-    let asked = Asked {
-        common: &args.common,
-        agent,
-        cases: path,
-        is_graded: false,
-        judge: None,
-        optimizer: None,
-        timeout: args.timeout,
-        waits: args.wait,
-        calls: args.calls,
-        budget: args.budget,
-    };
-    let loaded = Config::parse("", "the options", &settings(&asked)?).map_err(skillrl::Error::Config)?;
+    let loaded = loaded(args, agent, path, None)?;
     let model = Engine::new(&loaded).model(ModelRole::Optimizer)?;
     let name = skillrl::export::folder_name(&args.skill);
     let prompt = draft_prompt(&name, &SkillPackage::of(skill), usize::from(n));

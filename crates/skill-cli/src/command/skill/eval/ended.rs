@@ -5,7 +5,6 @@ use crate::command::CommandError;
 use crate::error::CliError;
 use crate::exit_code;
 use skillrl::envs::EnvError;
-use skillrl::llm::error::with_causes;
 use skillrl::llm::{ErrorClass, LlmError};
 use std::error::Error;
 
@@ -29,7 +28,7 @@ pub(super) fn worded(args: &EvalSkillArgs, error: CliError) -> CliError {
         (_, Some(_) | None) => None,
     };
     match hint {
-        Some(hint) => CommandError::new(with_causes(run)).with_code(error.code()).with_hint(hint).into(),
+        Some(hint) => CommandError::of(run).with_code(error.code()).with_hint(hint).into(),
         None => error,
     }
 }

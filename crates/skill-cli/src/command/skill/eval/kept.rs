@@ -20,8 +20,7 @@ const PAGE_FILE: &str = "report.html";
 /// Writes the outcome of an agent.
 pub(super) fn write_outcome(dir: &Path, outcome: &Outcome) -> crate::Result {
     let kept = json!({"outcome": outcome, "text": outcome.text()});
-    atomic::write_json(&dir.join(OUTCOME_FILE), &kept).map_err(skillrl::Error::Pipeline)?;
-    Ok(())
+    Ok(atomic::write_json(&dir.join(OUTCOME_FILE), &kept)?)
 }
 
 /// An agent with its arms.
@@ -61,9 +60,7 @@ pub(super) fn write_page(out: &Path, agents: &[OfAgent]) -> crate::Result {
     let texts = agents.iter().flat_map(|agent| &agent.runs);
     let texts: BTreeMap<ItemId, _> = texts.map(|result| (result.id.clone(), texts_of(result))).collect();
     let matrix = Matrix::of(("cases", Gate::default()), models, skills, &cells, &texts);
-    let path = out.join(PAGE_FILE);
-    skillrl::matrix::write_page(&matrix, &path)?;
-    Ok(())
+    Ok(skillrl::matrix::write_page(&matrix, &out.join(PAGE_FILE))?)
 }
 
 /// An arm, with the share of its runs that pass as the score of a case.

@@ -18,7 +18,7 @@ use crate::command::{CommandError, print, print_wrapped, say};
 use crate::consent::confirm;
 use crate::error::OfFile as _;
 use crate::table::counted;
-use arms::{Arm, Bench, DoesNothing, Measured, SPLIT};
+use arms::{Arm, Bench, Measured, SPLIT, does_nothing};
 use cost::Known;
 use outcome::{Naming, Outcome};
 use serde_json::json;
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
     let naming = Naming::of(skillrl::export::folder_name(&args.skill), &SkillPackage::of(&skill));
     let mut planned = Vec::new();
     for agent in agents.iter().copied() {
-        let loaded = agent_cases::loaded(args, agent, &place, &set)?;
+        let loaded = agent_cases::loaded(args, agent, &place, Some(&set))?;
         let earlier = earlier(args, agent, &loaded)?;
         planned.push(Planned { agent, loaded, earlier });
     }
@@ -118,8 +118,7 @@ pub(crate) fn run(args: &EvalSkillArgs) -> crate::Result<()> {
         [only] => only.against.as_ref(),
         _ => None,
     };
-    against::check(&broken, compared)?;
-    Ok(())
+    Ok(against::check(&broken, compared)?)
 }
 
 /// The earlier measurement of an agent, which can be compared with.
@@ -262,7 +261,7 @@ fn of_agent(
         is_quiet,
     };
     let idle = Arm { name: IDLE, title: IDLE.to_owned(), skill: SkillDoc::default() };
-    let control = bench.measure(&idle, (1, &BTreeMap::new()), Some(DoesNothing::shared()))?;
+    let control = bench.measure(&idle, (1, &BTreeMap::new()), Some(does_nothing()))?;
     let excluded = outcome::excluded(&control, set, naming);
     if !is_quiet && !excluded.is_empty() {
         let names: Vec<&str> = excluded.keys().map(|id| id.as_str()).collect();

@@ -1,16 +1,23 @@
 //! The previous version of a skill: another folder, or a revision of git.
 
 use crate::command::CommandError;
+use crate::error::{CliError, OfFile as _};
+use crate::exit_code;
+use crate::table::harmless;
 use skill_agents::measure::is_delivered;
 use skillrl::core::SkillDoc;
 use skillrl::core::carried::CarriedFile;
 use skillrl::core::package::{MAIN_FILE, SkillPackage, is_reference};
 use skillrl::envs::folder::read_folder_without;
+use std::io::{self, ErrorKind};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// The folder of a skill with its cases, which agents do not get.
 const CASES: &str = "evals";
+
+/// The words of git for a folder that is in no repository.
+const NO_REPOSITORY: &str = "not a git repository (or any";
 
 /// A version to compare with.
 pub(super) struct Previous {
@@ -21,7 +28,8 @@ pub(super) struct Previous {
 
 /// The version that a person names, a folder or a revision; without one, the last that differs from the folder as it is.
 ///
-/// `None` where there is none: the folder is in no repository, or was never changed.
+/// `None` where there is none: the folder is in no repository, or was never changed. Without git there is none either, which
+/// is a warning.
 pub(super) fn previous(
     dir: &Path,
     current: &SkillDoc,
@@ -32,7 +40,7 @@ pub(super) fn previous(
         if path.is_dir() {
             return Ok(Some(Previous { skill: delivered(path)?, name: name.to_owned() }));
         }
-        let skill = at_revision(dir, name)?.ok_or_else(|| {
+        let skill = named_revision(dir, name)?.ok_or_else(|| {
             CommandError::new(format!(
                 "{name:?} is neither a folder nor a revision in which {} exists",
                 dir.display()
@@ -41,8 +49,11 @@ pub(super) fn previous(
         })?;
         return Ok(Some(Previous { skill, name: name.to_owned() }));
     }
+    if !has_revisions(dir)? {
+        return Ok(None);
+    }
     const MAX_VERSIONS: &str = "--max-count=20";
-    let Some(log) = git(dir, &["log", MAX_VERSIONS, "--format=%H", "--", "."]) else { return Ok(None) };
+    let log = git(dir, &["log", MAX_VERSIONS, "--format=%H", "--", "."])?;
     for revision in String::from_utf8_lossy(&log).lines() {
         let skill = at_revision(dir, revision)?;
         if let Some(skill) = skill.filter(|skill| skill.hash() != current.hash()) {
@@ -68,16 +79,23 @@ fn document(dir: &Path, package: SkillPackage) -> Result<SkillDoc, CommandError>
         .map_err(|fault| CommandError::new(format!("{} cannot be a skill: {fault}", dir.display())))
 }
 
+/// The folder in a revision that a person names; `None` too if that is no revision.
+fn named_revision(dir: &Path, name: &str) -> crate::Result<Option<SkillDoc>> {
+    match !name.starts_with('-') && has_revisions(dir)? && resolves(dir, &format!("{name}^{{tree}}"))? {
+        true => at_revision(dir, name),
+        false => Ok(None),
+    }
+}
+
 /// The folder in a revision; `None` where it is not there, or has no SKILL.md.
 fn at_revision(dir: &Path, revision: &str) -> crate::Result<Option<SkillDoc>> {
-    if revision.starts_with('-') {
-        return Ok(None);
-    }
-    let Some(list) = git(dir, &["ls-tree", "-r", "-z", revision, "--", "."]) else { return Ok(None) };
+    let list = git(dir, &["ls-tree", "-r", "-z", revision, "--", "."])?;
     let mut package = SkillPackage::default();
     let mut has_main = false;
     for entry in String::from_utf8_lossy(&list).split('\0').filter(|entry| !entry.is_empty()) {
-        let Some((head, path)) = entry.split_once('\t') else { continue };
+        let (head, path) = entry.split_once('\t').ok_or_else(|| {
+            CommandError::new(format!("git lists {entry:?}, which has no path")).with_code(exit_code::OTHER)
+        })?;
         let mut words = head.split(' ');
         let (mode, kind, object) = (words.next(), words.next(), words.next());
         let is_left_out = path.split('/').any(|part| part.starts_with('.') || part == "__pycache__");
@@ -85,7 +103,7 @@ fn at_revision(dir: &Path, revision: &str) -> crate::Result<Option<SkillDoc>> {
         if !is_delivered(path) {
             continue;
         }
-        let Some(bytes) = git(dir, &["cat-file", "blob", object]) else { continue };
+        let bytes = git(dir, &["cat-file", "blob", object])?;
         let text = || String::from_utf8_lossy(&bytes).into_owned();
         if path.eq_ignore_ascii_case(MAIN_FILE) {
             (package.main, has_main) = (text(), true);
@@ -102,8 +120,148 @@ fn at_revision(dir: &Path, revision: &str) -> crate::Result<Option<SkillDoc>> {
     Ok(Some(document(&place, package)?))
 }
 
-/// What git prints in a folder; `None` where it is not installed, or fails.
-fn git(dir: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
-    let output = Command::new("git").arg("-C").arg(dir).args(arguments).output().ok()?;
-    output.status.success().then_some(output.stdout)
+/// True if the folder is in a repository that has a revision.
+fn has_revisions(dir: &Path) -> crate::Result<bool> {
+    // Git looks at folders alone.
+    if !dir.is_dir() {
+        return Ok(false);
+    }
+    let arguments = ["rev-parse", "--git-dir"];
+    match started(dir, &arguments) {
+        Ok(output) if output.status.success() => resolves(dir, "HEAD"),
+        Ok(output) if String::from_utf8_lossy(&output.stderr).contains(NO_REPOSITORY) => Ok(false),
+        Ok(output) => Err(failed(dir, &arguments, &output)),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            crate::output::say(
+                "warning: git is not installed, so previous versions of the skill are not found",
+            );
+            Ok(false)
+        }
+        Err(error) => Err(error).trying_to("start git"),
+    }
+}
+
+/// True if git knows what a name is of.
+fn resolves(dir: &Path, name: &str) -> crate::Result<bool> {
+    const UNKNOWN: i32 = 1;
+    let arguments = ["rev-parse", "--verify", "--quiet", name];
+    let output = started(dir, &arguments).trying_to("start git")?;
+    match output.status.code() {
+        Some(0) => Ok(true),
+        Some(UNKNOWN) => Ok(false),
+        Some(_) | None => Err(failed(dir, &arguments, &output)),
+    }
+}
+
+/// What git prints in a folder of a repository.
+fn git(dir: &Path, arguments: &[&str]) -> crate::Result<Vec<u8>> {
+    let output = started(dir, arguments).trying_to("start git")?;
+    if output.status.success() { Ok(output.stdout) } else { Err(failed(dir, arguments, &output)) }
+}
+
+fn started(dir: &Path, arguments: &[&str]) -> io::Result<Output> {
+    // What it says is compared, so it is in one language.
+    Command::new("git").arg("-C").arg(dir).args(arguments).env("LC_ALL", "C").output()
+}
+
+/// The previous version cannot be told without git's answer.
+fn failed(dir: &Path, arguments: &[&str], output: &Output) -> CliError {
+    let said = harmless(String::from_utf8_lossy(&output.stderr).trim());
+    let message =
+        format!("`git {}` failed in {} ({}): {said}", arguments.join(" "), dir.display(), output.status);
+    let hint = "repair the repository, or name the previous version as a folder with `--previous`";
+    CommandError::new(message).with_code(exit_code::OTHER).with_hint(hint).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    /// A folder `skill` with a SKILL.md in a directory that may be a repository.
+    struct Place(tempfile::TempDir);
+
+    impl Place {
+        fn new() -> Self {
+            let place = Self(tempfile::tempdir().unwrap());
+            std::fs::create_dir(place.skill()).unwrap();
+            place.write("first");
+            place
+        }
+
+        fn skill(&self) -> PathBuf {
+            self.0.path().join("skill")
+        }
+
+        fn write(&self, rule: &str) {
+            let text = format!("---\nname: skill\ndescription: Adds.\n---\n# Rules\n\n- {rule}\n");
+            std::fs::write(self.skill().join(MAIN_FILE), text).unwrap();
+        }
+
+        fn git(&self, arguments: &[&str]) -> String {
+            let author = ["-c", "user.name=a", "-c", "user.email=a@b.c"];
+            String::from_utf8(git(self.0.path(), &[&author[..], arguments].concat()).unwrap()).unwrap()
+        }
+
+        fn commit(&self) {
+            self.git(&["add", "."]);
+            self.git(&["commit", "--quiet", "--message", "a version"]);
+        }
+
+        /// Removes an object of the repository.
+        fn lose(&self, name: &str) {
+            let object = self.git(&["rev-parse", name]);
+            let (folder, file) = object.trim().split_at(2);
+            std::fs::remove_file(self.0.path().join(".git/objects").join(folder).join(file)).unwrap();
+        }
+
+        /// The text of the previous version, or the exit code.
+        fn previous(&self, named: Option<&str>) -> Result<Option<String>, u8> {
+            let current = delivered(&self.skill()).unwrap();
+            let found = previous(&self.skill(), &current, named).map_err(|error| error.code())?;
+            Ok(found.map(|found| SkillPackage::of(&found.skill).main))
+        }
+
+        #[track_caller]
+        fn check(&self, named: Option<&str>, expect: Result<Option<&str>, u8>) {
+            let found = self.previous(named);
+            let is_same = match (&found, expect) {
+                (Ok(Some(text)), Ok(Some(rule))) => text.contains(rule),
+                (Ok(None), Ok(None)) => true,
+                (Err(code), Err(expect)) => *code == expect,
+                (Ok(_) | Err(_), _) => false,
+            };
+            assert!(is_same, "{found:?}, not {expect:?}");
+        }
+    }
+
+    #[test]
+    fn a_failure_of_git_is_not_a_skill_without_a_previous_version() {
+        let place = Place::new();
+        // Neither a folder without a repository nor one without a revision has any.
+        place.check(None, Ok(None));
+        place.check(Some("HEAD"), Err(exit_code::USAGE));
+        place.git(&["init", "--quiet"]);
+        place.check(None, Ok(None));
+        place.commit();
+        place.check(None, Ok(None));
+        place.write("second");
+        place.check(None, Ok(Some("first")));
+        place.commit();
+        for name in ["HEAD~1", "HEAD~1^{tree}"] {
+            place.check(Some(name), Ok(Some("first")));
+        }
+        for name in ["nowhere", "-1"] {
+            place.check(Some(name), Err(exit_code::USAGE));
+        }
+        // Of the newest version that differs its SKILL.md is lost, and an older one is not the previous one.
+        place.write("third");
+        place.check(None, Ok(Some("second")));
+        place.lose("HEAD:skill/SKILL.md");
+        place.check(None, Err(exit_code::OTHER));
+        place.check(Some("HEAD"), Err(exit_code::OTHER));
+        place.check(Some("HEAD~1"), Ok(Some("first")));
+        place.lose("HEAD");
+        place.check(None, Err(exit_code::OTHER));
+    }
 }
