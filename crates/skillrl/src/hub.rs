@@ -178,6 +178,16 @@ struct HubFile {
     split: String,
     path: String,
     bytes: u64,
+    /// The Hub has converted only the beginning of its split, which is too large for it.
+    is_partial: bool,
+}
+
+/// What an entry of the tree of a revision is.
+enum TreeEntry {
+    Data(HubFile),
+    /// A Parquet file with a path of another form, which is not read.
+    OtherParquet(String),
+    Other,
 }
 
 impl<'a> Hub<'a> {
@@ -220,13 +230,21 @@ impl<'a> Hub<'a> {
     /// The files of the configuration and the splits that are asked for, in order.
     async fn files(&self, name: &HubName, revision: &str) -> Result<Vec<HubFile>, HubError> {
         let url = format!("{}/api/datasets/{}/tree/{revision}?recursive=true", self.endpoint, name.id);
-        let mut files: Vec<HubFile> = Vec::new();
+        let (mut files, mut left_out): (Vec<HubFile>, Vec<String>) = (Vec::new(), Vec::new());
         let mut next = Some(url.clone());
         for _ in 0..MAX_PAGES {
             let Some(page) = next.take() else { break };
             let response = self.get(&page, name).await?;
-            let body = json_of(&page, &response)?;
-            files.extend(body.as_array().map(Vec::as_slice).unwrap_or_default().iter().filter_map(hub_file));
+            let Value::Array(entries) = json_of(&page, &response)? else {
+                return Err(wrong_answer(&page, "something that is not a list of files".to_owned()));
+            };
+            for entry in &entries {
+                match tree_entry(entry).map_err(|what| wrong_answer(&page, what))? {
+                    TreeEntry::Data(file) => files.push(file),
+                    TreeEntry::OtherParquet(path) => left_out.push(path),
+                    TreeEntry::Other => {}
+                }
+            }
             next = next_page(&page, &response)?;
         }
         if next.is_some() {
@@ -248,6 +266,11 @@ impl<'a> Hub<'a> {
             (None, several) if several.iter().any(|config| config == "default") => "default".to_owned(),
             (None, _) => return Err(HubError::Ambiguous { id: name.id.clone(), known: configs }),
         };
+        // Without a part of the rows the data set would be another one.
+        let of_config = format!("{config}/");
+        if let Some(path) = left_out.iter().find(|path| path.starts_with(&of_config)) {
+            return Err(wrong_answer(&url, format!("a Parquet file whose name is not read: {path:?}")));
+        }
         files.retain(|file| file.config == config);
         if let Some(split) = &name.split {
             let known: BTreeSet<String> = files.iter().map(|file| file.split.clone()).collect();
@@ -257,7 +280,12 @@ impl<'a> Hub<'a> {
                 return Err(HubError::NoPart { id, what: "split", name: split.clone(), known });
             }
         }
-        let bytes = files.iter().map(|file| file.bytes).sum();
+        for split in
+            files.iter().filter(|file| file.is_partial).map(|file| &file.split).collect::<BTreeSet<_>>()
+        {
+            tracing::warn!(id = %name.id, "the Hub offers only the beginning of the split `{split}`, which is too large");
+        }
+        let bytes = files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.bytes));
         if bytes > MAX_BYTES {
             return Err(HubError::TooLarge { id: name.id.clone(), bytes });
         }
@@ -372,22 +400,31 @@ fn wrong_answer(url: &str, what: String) -> HubError {
     HubError::Answer { url: url.to_owned(), what }
 }
 
-/// A Parquet file of the tree of a revision, whose path is `CONFIG/SPLIT/NUMBER.parquet`.
-fn hub_file(entry: &Value) -> Option<HubFile> {
-    let path = entry.get("path")?.as_str()?;
+/// An entry of the tree of a revision, whose Parquet files are `CONFIG/SPLIT/NUMBER.parquet`; the error is what is wrong.
+fn tree_entry(entry: &Value) -> Result<TreeEntry, String> {
+    let Some(path) = entry.get("path").and_then(Value::as_str) else {
+        return Err("a list of files with an entry without a path".to_owned());
+    };
+    let is_folder = entry.get("type").and_then(Value::as_str) == Some("directory");
+    if is_folder || !path.ends_with(".parquet") {
+        return Ok(TreeEntry::Other);
+    }
     let words: Vec<&str> = path.split('/').collect();
-    let [config, split, file] = words.as_slice() else { return None };
-    // Of a data set that is too large the Hub converts the beginning.
-    let split = split.strip_prefix("partial-").unwrap_or(split);
     let is_safe =
         |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-    let is_file = file.ends_with(".parquet") && [config, split, file].into_iter().all(is_safe);
-    is_file.then(|| HubFile {
+    let [config, named, _] = words.as_slice() else { return Ok(TreeEntry::OtherParquet(path.to_owned())) };
+    if !words.iter().all(|word| is_safe(word)) {
+        return Ok(TreeEntry::OtherParquet(path.to_owned()));
+    }
+    let bytes = entry.get("size").and_then(Value::as_u64);
+    let split = named.strip_prefix("partial-");
+    Ok(TreeEntry::Data(HubFile {
         config: (*config).to_owned(),
-        split: split.to_owned(),
+        split: split.unwrap_or(named).to_owned(),
         path: path.to_owned(),
-        bytes: entry.get("size").and_then(Value::as_u64).unwrap_or_default(),
-    })
+        bytes: bytes.ok_or_else(|| format!("no size of the file {path}"))?,
+        is_partial: split.is_some(),
+    }))
 }
 
 /// What is named as data: the directory where it has a part to train on and another one, else the file to be split.
@@ -446,6 +483,42 @@ mod tests {
         }
         // A list goes on at its own server alone.
         assert!(at("<https://other.example/x>; rel=\"next\"").is_err());
+    }
+
+    /// A server that answers everything with one text.
+    struct Always(String);
+
+    #[async_trait::async_trait]
+    impl Transport for Always {
+        async fn send(&self, _: HttpRequest) -> Result<HttpResponse, skill_llm::transport::TransportError> {
+            Ok(HttpResponse { status: 200, headers: Vec::new(), body: self.0.as_bytes().to_vec() })
+        }
+    }
+
+    /// A list that is not one, a file without a size and a shard that is not read would be fewer rows.
+    #[tokio::test]
+    async fn no_file_of_a_data_set_is_left_out() {
+        const ONE: &str = r#"{"type": "file", "path": "default/train/0000.parquet", "size": 7}"#;
+        let name = HubName::parse("hf://team/tickets").unwrap();
+        for (tree, expect) in [
+            (format!("[{ONE}]"), Some((1, false))),
+            (format!(r#"[{ONE}, {{"path": "other one/train/0.parquet", "size": 7}}]"#), Some((1, false))),
+            (r#"[{"path": "default/partial-train/0000.parquet", "size": 7}]"#.to_owned(), Some((1, true))),
+            (format!("{{\"files\": [{ONE}]}}"), None),
+            (format!(r#"[{ONE}, {{"path": "default/train/0001.parquet"}}]"#), None),
+            (format!(r#"[{ONE}, {{"path": "default/train/00 01.parquet", "size": 7}}]"#), None),
+            (format!(r#"[{ONE}, {{"size": 7}}]"#), None),
+        ] {
+            let transport = Always(tree.clone());
+            let found = Hub::new(HUB_ENDPOINT, &transport).files(&name, "1").await;
+            match (found, expect) {
+                (Ok(files), Some(expect)) => {
+                    assert_eq!((files.len(), files[0].is_partial), expect, "{tree}");
+                }
+                (Err(HubError::Answer { .. }), None) => {}
+                (found, _) => panic!("{tree}: {:?}", found.map(|files| files.len())),
+            }
+        }
     }
 
     #[test]

@@ -76,7 +76,12 @@ pub fn merge(options: &MergeOptions) -> Result<MergedPolicy, Error> {
     let weights = WeightFiles::open(source).map_err(|error| model_error(&error))?;
     let adapter =
         has_adapter.then(|| Adapter::open(&policy)).transpose().map_err(|error| model_error(&error))?;
-    let config = half_config(&source.join(CONFIG_FILE))?;
+    // The policy's own tokenizer and template, if it has them, in place of those of the base.
+    let mut texts = BTreeMap::new();
+    for dir in [source, &policy] {
+        texts.extend(texts_of_base(dir).map_err(|error| model_error(&error))?);
+    }
+    texts.insert(CONFIG_FILE.to_owned(), half_config(&source.join(CONFIG_FILE))?);
     atomic::create_dir(to)?;
     let part = to.join(format!("{WEIGHTS_FILE}.part"));
     let n_merged = write_weights(&weights, adapter.as_ref(), &part).inspect_err(|_| {
@@ -87,9 +92,6 @@ pub fn merge(options: &MergeOptions) -> Result<MergedPolicy, Error> {
     atomic::remove_file(&to.join(INDEX_FILE))?;
     let path = to.join(WEIGHTS_FILE);
     std::fs::rename(&part, &path).map_err(|source| MergeError::Write { path: path.clone(), source })?;
-    // The policy's own tokenizer and template, if it has them, in place of those of the base.
-    let mut texts: BTreeMap<String, Vec<u8>> = texts_of_base(source).chain(texts_of_base(&policy)).collect();
-    texts.insert(CONFIG_FILE.to_owned(), config);
     for (name, bytes) in &texts {
         atomic::write(&to.join(name), bytes)?;
     }

@@ -188,7 +188,14 @@ pub(crate) fn base_named(policy: &Path) -> Result<Option<PathBuf>, Error> {
     let text = read.map_err(|source| Error::Read { what: "adapter", path: path.clone(), source })?;
     let config: Value = serde_json::from_str(&text)
         .map_err(|error| target_error(format!("{} is not JSON: {error}", path.display())))?;
-    Ok(config.get("base_model_name_or_path").and_then(Value::as_str).map(PathBuf::from))
+    match config.get("base_model_name_or_path") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(base)) => Ok(Some(PathBuf::from(base))),
+        Some(other) => Err(target_error(format!(
+            "{} has {other} as `base_model_name_or_path`; expected a text",
+            path.display()
+        ))),
+    }
 }
 
 /// The same configuration with a trained policy as its target: a folder with an adapter or with all weights, whose files
@@ -211,8 +218,15 @@ pub fn with_policy(loaded: &LoadedConfig, policy: &Path) -> Result<LoadedConfig,
         let base = base.filter(|base| base.exists()).or(configured).ok_or_else(|| {
             target_error(format!("the base of the adapter {} is not found", policy.display()))
         })?;
-        let tokenizer = |folder: &Path| regular_file::read(&folder.join(TOKENIZER_FILE)).ok();
-        let both = tokenizer(&policy).zip(tokenizer(&base));
+        let tokenizer = |folder: &Path| {
+            let path = folder.join(TOKENIZER_FILE);
+            regular_file::read_if_there(&path).map_err(|source| Error::Read {
+                what: "tokenizer",
+                path,
+                source,
+            })
+        };
+        let both = tokenizer(&policy)?.zip(tokenizer(&base)?);
         if both.is_some_and(|(of_policy, of_base)| of_policy != of_base) {
             return Err(target_error(format!(
                 "the policy {} was trained with another tokenizer than its base {} has now; put that model back, or name \

@@ -120,7 +120,7 @@ fn start_on_server(
     let named = loaded.config.tinker.as_ref().and_then(|asked| asked.start.clone());
     let start = match (named, &target.adapter) {
         (Some(start), _) => Some(start),
-        (None, Some(adapter)) => Some(place_of(adapter).ok_or_else(|| {
+        (None, Some(adapter)) => Some(place_of(adapter)?.ok_or_else(|| {
             target_error(format!(
                 "the adapter {} is not on the training server: name its saved weights there with `tinker.start`",
                 adapter.display()
@@ -131,10 +131,23 @@ fn start_on_server(
     Ok((rank, start))
 }
 
-/// Where the server keeps the weights of a policy that it has trained.
-fn place_of(policy: &Path) -> Option<String> {
-    let note: Value = serde_json::from_slice(&regular_file::read(&policy.join(NOTE)).ok()?).ok()?;
-    note.get("training").and_then(Value::as_str).map(str::to_owned)
+/// Where the server keeps the weights of a policy that it has trained; `None` for a policy that it has not trained.
+fn place_of(policy: &Path) -> Result<Option<String>, Error> {
+    #[derive(serde::Deserialize)]
+    struct Note {
+        training: String,
+    }
+    let path = policy.join(NOTE);
+    let note = regular_file::read_if_there(&path).map_err(|source| Error::Read {
+        what: "note of the training server",
+        path: path.clone(),
+        source,
+    })?;
+    let Some(note) = note else { return Ok(None) };
+    let note: Note = serde_json::from_slice(&note).map_err(|error| {
+        target_error(format!("{} is not the note of a training server: {error}", path.display()))
+    })?;
+    Ok(Some(note.training))
 }
 
 /// Writes the adapter that a server has trained, with the texts of its base and where the server keeps it.
@@ -152,6 +165,30 @@ impl PolicyWriter for ServerPolicy {
         }
         let note = json!({"sampler": sampler, "training": training});
         let note = serde_json::to_vec_pretty(&note).expect("the keys of a note are texts");
-        Ok(files.into_iter().chain(texts_of_base(&self.base)).chain([(NOTE.to_owned(), note)]).collect())
+        let texts = texts_of_base(&self.base)?;
+        Ok(files.into_iter().chain(texts).chain([(NOTE.to_owned(), note)]).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_note_is_not_a_policy_of_another_place() {
+        for (note, expect) in [
+            (None, Some(None)),
+            (Some(r#"{"sampler": "s", "training": "tinker://1"}"#), Some(Some("tinker://1"))),
+            (Some(r#"{"sampler": "s"}"#), None),
+            (Some(r#"{"training": 7}"#), None),
+            (Some("{"), None),
+        ] {
+            let policy = tempfile::tempdir().unwrap();
+            if let Some(note) = note {
+                std::fs::write(policy.path().join(NOTE), note).unwrap();
+            }
+            let found = place_of(policy.path());
+            assert_eq!(found.as_ref().ok().map(Option::as_deref), expect, "{note:?}");
+        }
     }
 }

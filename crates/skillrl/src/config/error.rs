@@ -229,6 +229,14 @@ pub enum ConfigError {
         /// What a person can do about it.
         advice: &'static str,
     },
+    /// The run in `run.dir` was split by a rule that this version does not have.
+    #[error("the run in {} was split by the rule {rule}, which this version does not have", path.display())]
+    OtherSplit {
+        /// The run directory.
+        path: PathBuf,
+        /// The rule that it recorded.
+        rule: String,
+    },
     /// The configuration says something that cannot be; one line per problem, in the order of the file.
     #[error("{}", lines(problems))]
     Invalid {
@@ -249,6 +257,9 @@ impl ConfigError {
             Self::TooLarge { .. } => "check that the path names a skillrl.toml".to_owned(),
             Self::NotText { .. } => "save the file as UTF-8".to_owned(),
             Self::Json { advice, .. } => (*advice).to_owned(),
+            Self::OtherSplit { .. } => {
+                "use the version of skillrl that made the run, or name another directory with `run.dir`".to_owned()
+            }
             Self::Invalid { problems } => {
                 problems.first().map(|problem| problem.kind.hint()).unwrap_or_default()
             }
@@ -259,7 +270,11 @@ impl ConfigError {
     pub fn problems(&self) -> &[Problem] {
         match self {
             Self::Invalid { problems } => problems,
-            Self::Read { .. } | Self::TooLarge { .. } | Self::NotText { .. } | Self::Json { .. } => &[],
+            Self::Read { .. }
+            | Self::TooLarge { .. }
+            | Self::NotText { .. }
+            | Self::Json { .. }
+            | Self::OtherSplit { .. } => &[],
         }
     }
 }

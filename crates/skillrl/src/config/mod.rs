@@ -155,7 +155,7 @@ impl Config {
         let mut loaded =
             Self::parse_as(&text, (&origin, Some(path)), overrides, amendments, mapping.is_some())?;
         loaded.mapping = mapping;
-        recorded::keep_split_of_run(&mut loaded);
+        recorded::keep_split_of_run(&mut loaded)?;
         Ok(loaded)
     }
 

@@ -9,7 +9,7 @@
 use super::key::{PathUse, ValueType};
 use super::keys;
 use super::show::lookup;
-use super::{Config, LoadedConfig, Origin, value};
+use super::{Config, ConfigError, LoadedConfig, Origin, value};
 use serde_json::Value;
 use skill_core::{SplitRatio, SplitRule};
 use skill_pipeline::run_dir::read_config;
@@ -24,7 +24,7 @@ const SPLIT_RATIO: &str = "env.split_ratio";
 /// `resolved` is what [`Config::decisive_json`] gave then; keys that are not in it were not recorded.
 pub(crate) fn recorded_overrides(text: &str, resolved: &Value) -> Vec<String> {
     let of_rule = recorded_split(resolved)
-        .filter(|split| split.rule.is_none())
+        .filter(|split| matches!(split.rule, RecordedRule::Missing))
         .map(|_| format!("{SPLIT_RULE}={}", SplitRule::Exact.number()));
     let parsed =
         |overrides: &[String]| Config::parse(text, "", overrides).map(|loaded| loaded.config.decisive_json());
@@ -69,8 +69,26 @@ struct RecordedSplit {
     /// The kind of the environment.
     kind: String,
     ratio: SplitRatio,
-    /// `None` for runs from before there were two rules.
-    rule: Option<SplitRule>,
+    rule: RecordedRule,
+}
+
+/// The rule of a recorded split.
+enum RecordedRule {
+    /// Of a run from before there were two rules.
+    Missing,
+    Known(SplitRule),
+    /// One that this version does not have.
+    Other(Value),
+}
+
+impl RecordedRule {
+    fn of(recorded: Option<&Value>) -> Self {
+        let Some(recorded) = recorded.filter(|recorded| !recorded.is_null()) else { return Self::Missing };
+        match recorded.as_u64().map(SplitRule::try_from) {
+            Some(Ok(rule)) => Self::Known(rule),
+            Some(Err(_)) | None => Self::Other(recorded.clone()),
+        }
+    }
 }
 
 /// The split of a run, from its resolved configuration; `None` for environments without one.
@@ -79,22 +97,32 @@ fn recorded_split(resolved: &Value) -> Option<RecordedSplit> {
     Some(RecordedSplit {
         kind: env.get("kind")?.as_str()?.to_owned(),
         ratio: SplitRatio::try_from(env.get("split_ratio")?.clone()).ok()?,
-        rule: env.get("split_rule").and_then(Value::as_u64).and_then(|number| number.try_into().ok()),
+        rule: RecordedRule::of(env.get("split_rule")),
     })
 }
 
 /// Keeps the split of the run in `run.dir`, if that run has the first split rule: keys that nobody sets get its values.
 ///
-/// The defaults are others today, and a run cannot go on with another split.
-pub(super) fn keep_split_of_run(loaded: &mut LoadedConfig) {
+/// The defaults are others today, and a run cannot go on with another split: one by a rule that this version does not have
+/// is an error, unless somebody has set a rule.
+pub(super) fn keep_split_of_run(loaded: &mut LoadedConfig) -> Result<(), ConfigError> {
     let dir = loaded.run_dir();
     // A run that cannot be read is for those to report who read it.
-    let Ok(Some(recorded)) = read_config(&dir) else { return };
-    let Some(split) = recorded_split(&recorded.config) else { return };
-    if split.kind != loaded.config.env.kind() || split.rule.is_some_and(|rule| rule != SplitRule::Exact) {
-        return;
+    let Ok(Some(recorded)) = read_config(&dir) else { return Ok(()) };
+    let Some(split) = recorded_split(&recorded.config) else { return Ok(()) };
+    if split.kind != loaded.config.env.kind() {
+        return Ok(());
     }
-    let Some((ratio, rule)) = loaded.config.env.split_mut() else { return };
+    match split.rule {
+        RecordedRule::Missing | RecordedRule::Known(SplitRule::Exact) => {}
+        RecordedRule::Known(SplitRule::Float) => return Ok(()),
+        RecordedRule::Other(rule) => {
+            let is_default = loaded.origins.get(SPLIT_RULE) == Some(&Origin::Default);
+            let error = ConfigError::OtherSplit { path: dir, rule: rule.to_string() };
+            return if is_default { Err(error) } else { Ok(()) };
+        }
+    }
+    let Some((ratio, rule)) = loaded.config.env.split_mut() else { return Ok(()) };
     let mut keep = |key: &str| match loaded.origins.get_mut(key) {
         Some(origin @ Origin::Default) => {
             *origin = Origin::Run;
@@ -108,6 +136,7 @@ pub(super) fn keep_split_of_run(loaded: &mut LoadedConfig) {
     if keep(SPLIT_RULE) {
         *rule = SplitRule::Exact;
     }
+    Ok(())
 }
 
 impl LoadedConfig {
@@ -192,6 +221,10 @@ mod tests {
 
     /// The configuration of [`TEXT`] in a directory that holds a run with this `env`.
     fn beside_run(env: &Value, overrides: &[&str]) -> LoadedConfig {
+        load_beside_run(env, overrides).unwrap()
+    }
+
+    fn load_beside_run(env: &Value, overrides: &[&str]) -> Result<LoadedConfig, ConfigError> {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("skillrl.toml");
         std::fs::write(&file, TEXT).unwrap();
@@ -199,7 +232,7 @@ mod tests {
         let recorded = json!({ "format_version": "2.0", "config": { "env": env }, "identity": {} });
         std::fs::write(home.path().join("r/config.json"), recorded.to_string()).unwrap();
         let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
-        Config::load(&file, &overrides).unwrap()
+        Config::load(&file, &overrides)
     }
 
     #[track_caller]
@@ -236,6 +269,25 @@ mod tests {
             let identity = loaded.config.identity_entries();
             assert!(identity.contains(&(SPLIT_RATIO.to_owned(), json!("auto"))));
             assert!(identity.contains(&(SPLIT_RULE.to_owned(), json!(2))));
+        }
+    }
+
+    #[test]
+    fn a_split_by_a_newer_rule_is_not_replaced() {
+        for (rule, said) in [(json!(3), "3"), (json!("stratified"), "\"stratified\""), (json!(-1), "-1")] {
+            let newer = json!({ "kind": "qa", "split_ratio": [2, 1, 7], "split_rule": rule });
+            let refused = load_beside_run(&newer, &[]);
+            assert!(
+                matches!(&refused, Err(ConfigError::OtherSplit { rule, .. }) if rule == said),
+                "{refused:?}"
+            );
+            // What somebody sets holds, and is compared with what the run recorded when it is resumed.
+            let set = beside_run(&newer, &["env.split_rule=2"]);
+            check_split(&set, SplitRatio::Auto, SplitRule::Float, [Origin::Default, Origin::Set]);
+            let mut recorded = Config::parse(TEXT, "", &[]).unwrap().config.decisive_json();
+            recorded["env"]["split_rule"] = rule;
+            let overrides = recorded_overrides(TEXT, &recorded);
+            assert!(Config::parse(TEXT, "", &overrides).is_err(), "{overrides:?}");
         }
     }
 

@@ -44,14 +44,41 @@ impl PolicyWriter for LocalPolicy {
             let bytes = regular_file::read(&path).map_err(|source| TrainError::Io { path, source })?;
             files.push(("config.json".to_owned(), bytes));
         }
-        files.extend(texts_of_base(&self.base));
+        files.extend(texts_of_base(&self.base)?);
         Ok(files)
     }
 }
 
-/// The files of a model's folder that a policy takes over as they are.
-pub(crate) fn texts_of_base(base: &Path) -> impl Iterator<Item = PolicyFile> {
-    TEXT_FILES
-        .iter()
-        .filter_map(|name| Some(((*name).to_owned(), regular_file::read(&base.join(name)).ok()?)))
+/// The files of a model's folder that a policy takes over as they are, as far as it has them.
+pub(crate) fn texts_of_base(base: &Path) -> Result<Vec<PolicyFile>, TrainError> {
+    let mut files = Vec::new();
+    for name in TEXT_FILES {
+        let path = base.join(name);
+        match regular_file::read_if_there(&path) {
+            Ok(Some(bytes)) => files.push((name.to_owned(), bytes)),
+            Ok(None) => {}
+            Err(source) => return Err(TrainError::Io { path, source }),
+        }
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without its template a policy would be another model.
+    #[test]
+    fn a_text_that_cannot_be_read_is_not_absent() {
+        let base = tempfile::tempdir().unwrap();
+        std::fs::write(base.path().join(TOKENIZER_FILE), "{}").unwrap();
+        let names: Vec<String> =
+            texts_of_base(base.path()).unwrap().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, [TOKENIZER_FILE]);
+        std::fs::create_dir(base.path().join("chat_template.jinja")).unwrap();
+        match texts_of_base(base.path()) {
+            Err(TrainError::Io { path, .. }) => assert_eq!(path, base.path().join("chat_template.jinja")),
+            other => panic!("{other:?}"),
+        }
+    }
 }
