@@ -1,9 +1,10 @@
 //! The public interface of each library crate, as `cargo public-api` lists it, and the lists in `api/`.
 //!
-//! The tool reads what a nightly rustdoc writes, so it is not everywhere: where it cannot run, or another version of it
-//! made the lists, nothing is compared and that is said.
+//! They are read from what rustdoc writes as JSON. Its format, and the paths of the standard library, change with the
+//! compiler: where another one made the lists, nothing is compared and that is said.
 
-use anyhow::bail;
+use crate::workspace;
+use anyhow::{Context as _, bail};
 use std::collections::BTreeSet;
 use xshell::{Shell, cmd};
 
@@ -22,35 +23,24 @@ const CRATES: [&str; 10] = [
 ];
 /// Where the lists are, one for each crate.
 const DIR: &str = "api";
-/// The version of the tool that made them.
+/// The compiler that wrote what they were made from.
 const MADE_BY: &str = "api/made-by.txt";
 
-/// Writes the lists, or compares them with the code where that can be done.
+/// Writes the lists, or compares them with the code.
 pub(crate) fn run(sh: &Shell, is_check: bool) -> anyhow::Result<()> {
-    let tool = match tool(sh) {
-        Ok(tool) => tool,
-        Err(reason) if is_check => {
-            eprintln!("api: not compared: {reason}");
-            return Ok(());
-        }
-        Err(reason) => bail!("the lists cannot be made: {reason}"),
-    };
+    let compiler = cmd!(sh, "rustc --version").read()?;
     let made_by = sh.read_file(MADE_BY).unwrap_or_default();
-    if is_check && made_by.trim() != tool {
-        eprintln!("api: not compared: `{}` made the lists, and here is `{tool}`", made_by.trim());
+    if is_check && made_by.trim() != compiler {
+        eprintln!(
+            "api: not compared: the lists were made with `{}`, and here is `{compiler}`",
+            made_by.trim()
+        );
         return Ok(());
     }
     let mut changed = Vec::new();
     for name in CRATES {
         let path = format!("{DIR}/{name}.txt");
-        // Three times simplified: without blanket, automatic and derived implementations.
-        let list = cmd!(sh, "cargo public-api --package {name} --all-features -sss --color never")
-            // What another compiler builds stays apart.
-            .env("CARGO_TARGET_DIR", sh.current_dir().join("target/public-api"))
-            .quiet()
-            .ignore_stderr()
-            .read()?
-            + "\n";
+        let list = public_items(sh, name)?;
         let old = sh.read_file(&path).unwrap_or_default();
         if is_check {
             changed.extend(differences(&old, &list).into_iter().map(|line| format!("{name}: {line}")));
@@ -60,7 +50,7 @@ pub(crate) fn run(sh: &Shell, is_check: bool) -> anyhow::Result<()> {
         }
     }
     if !is_check {
-        sh.write_file(MADE_BY, tool + "\n")?;
+        sh.write_file(MADE_BY, compiler + "\n")?;
     }
     if changed.is_empty() {
         return Ok(());
@@ -72,22 +62,27 @@ pub(crate) fn run(sh: &Shell, is_check: bool) -> anyhow::Result<()> {
     )
 }
 
-/// The version of the tool and of the toolchain that it needs, or why it cannot run.
-fn tool(sh: &Shell) -> Result<String, String> {
-    let version = |program: &str, arguments: &[&str], hint: &str| {
-        cmd!(sh, "{program} {arguments...}").quiet().ignore_stderr().read().map_err(|_| hint.to_owned())
-    };
-    let tool = version(
-        "cargo",
-        &["public-api", "--version"],
-        "cargo-public-api is not there (cargo install cargo-public-api)",
-    )?;
-    let rustc = version(
-        "rustup",
-        &["run", "nightly", "rustc", "--version"],
-        "there is no nightly toolchain (rustup toolchain install nightly)",
-    )?;
-    Ok(format!("{}, {}", tool.trim(), rustc.trim()))
+/// The public items of a crate with all features that build on every machine, without blanket, automatic and derived implementations.
+fn public_items(sh: &Shell, name: &str) -> anyhow::Result<String> {
+    // What is built with unstable options stays apart.
+    let target = sh.current_dir().join("target/public-api");
+    let features = format!("--features={}", workspace::portable_features(sh, name)?.join(","));
+    cmd!(
+        sh,
+        "cargo rustdoc --quiet --lib --package {name} {features} -- -Zunstable-options --output-format=json"
+    )
+    .env("RUSTC_BOOTSTRAP", "1")
+    .env("CARGO_TARGET_DIR", &target)
+    .quiet()
+    .run()?;
+    let api =
+        public_api::Builder::from_rustdoc_json(target.join(format!("doc/{}.json", name.replace('-', "_"))))
+            .omit_blanket_impls(true)
+            .omit_auto_trait_impls(true)
+            .omit_auto_derived_impls(true)
+            .build()
+            .with_context(|| format!("reading what rustdoc wrote of {name}"))?;
+    Ok(api.items().map(|item| format!("{item}\n")).collect())
 }
 
 /// Lines that only one of two lists has.

@@ -155,7 +155,7 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "api",
-        about: "compares the lists in api/ with the code, where cargo-public-api can run",
+        about: "compares the lists of public items in api/ with the code",
         is_external: IsExternal::Yes,
         run: builds::public_interface,
     },

@@ -70,9 +70,9 @@ xflags::xflags! {
             /// A Python that has the packages alfworld and textworld: their engine is measured beside ours.
             optional --alfworld-python python: PathBuf
         }
-        /// Writes the lists of the public interface in `api/`; takes cargo-public-api and a nightly toolchain.
+        /// Writes the lists of the public interface in `api/`.
         cmd api {
-            /// Compares them with the code instead, where that can be done.
+            /// Compares them with the code instead.
             optional --check
         }
         /// Builds what people install into `target/dist/`: a static program for Linux with completions, manuals and

@@ -21,6 +21,9 @@ const HEAVY: [&str; 12] = [
     "weights",
 ];
 
+/// Features that take hardware, and a compiler for it.
+const HARDWARE: [&str; 2] = ["cuda", "metal"];
+
 /// Rollouts on several machines, without the client of a broker.
 const LIGHT: [(&str, &str); 1] = [("skillrl", "nats")];
 
@@ -41,18 +44,32 @@ pub(crate) fn build_full(sh: &Shell) -> anyhow::Result<()> {
 
 /// `crate/feature` for each feature that is not heavy, in the order of the crates.
 pub(crate) fn light_features(sh: &Shell) -> anyhow::Result<Vec<String>> {
+    let is_heavy =
+        |(name, feature): (&str, &str)| HEAVY.contains(&feature) && !LIGHT.contains(&(name, feature));
+    features(sh, |of| !is_heavy(of))
+}
+
+/// `crate/feature` for each feature of a crate that builds on every machine.
+pub(crate) fn portable_features(sh: &Shell, package: &str) -> anyhow::Result<Vec<String>> {
+    features(sh, |(name, feature)| name == package && !HARDWARE.contains(&feature))
+}
+
+/// `crate/feature` for each pair of a crate and a feature that is wanted, in the order of the crates.
+fn features(sh: &Shell, is_wanted: impl Fn((&str, &str)) -> bool) -> anyhow::Result<Vec<String>> {
     let described = cmd!(sh, "cargo metadata --format-version 1 --no-deps").quiet().read()?;
     let described: Value =
         serde_json::from_str(&described).context("cargo metadata printed something else")?;
     let packages =
         described.get("packages").and_then(Value::as_array).context("cargo metadata names no packages")?;
-    Ok(packages.iter().flat_map(features).collect())
-}
-
-fn features(package: &Value) -> Vec<String> {
-    let name = package.get("name").and_then(Value::as_str).unwrap_or_default();
-    let features = package.get("features").and_then(Value::as_object).into_iter().flatten();
-    let is_heavy = |feature: &str| HEAVY.contains(&feature) && !LIGHT.contains(&(name, feature));
-    let light = features.filter(|(feature, _)| !is_heavy(feature));
-    light.map(|(feature, _)| format!("{name}/{feature}")).collect()
+    let mut found = Vec::new();
+    for package in packages {
+        let name = package
+            .get("name")
+            .and_then(Value::as_str)
+            .context("cargo metadata has a package without a name")?;
+        let features = package.get("features").and_then(Value::as_object).into_iter().flatten();
+        let wanted = features.filter(|(feature, _)| is_wanted((name, feature)));
+        found.extend(wanted.map(|(feature, _)| format!("{name}/{feature}")));
+    }
+    Ok(found)
 }
