@@ -3,8 +3,8 @@
 use crate::args::{DiffArgs, ShowArgs};
 use crate::banks::{blame, diff};
 use crate::error::CommandError;
+use crate::item::{all_items, print_item};
 use crate::run_text::summary::used_words;
-use crate::run_text::trajectory::{all_items, print_item};
 use crate::table::{Column, harmless, table, terminal_width};
 use skillrl::bank::Bank;
 use skillrl::pipeline::RunReader;

@@ -29,6 +29,7 @@ mod estimates;
 mod exit_code;
 mod files;
 mod findings;
+mod item;
 mod kinds;
 mod log;
 mod measuring;

@@ -188,7 +188,7 @@ where
 }
 
 /// Tells a person something before there is a log; a closed standard error is no reason to stop.
-pub(crate) fn say(text: &str) {
+fn say(text: &str) {
     if is_json() {
         let level = if text.starts_with("warning") { "WARN" } else { "INFO" };
         let line = serde_json::json!({"level": level, "fields": {"message": text}, "target": SAID});

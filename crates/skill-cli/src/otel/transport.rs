@@ -32,10 +32,7 @@ impl Client {
             .enable_all()
             .build()
             .map_err(|error| error.to_string())?;
-        let timeout = timeout(super::value(TIMEOUT).as_deref()).unwrap_or_else(|problem| {
-            crate::log::say(&format!("warning: {problem}"));
-            DEFAULT_TIMEOUT
-        });
+        let timeout = timeout(super::value(TIMEOUT).as_deref())?;
         Ok(Self { transport: Arc::new(transport), runtime, timeout })
     }
 }
@@ -43,12 +40,9 @@ impl Client {
 /// The longest exchange by the text of the variable; of another form, what is wrong.
 fn timeout(asked: Option<&str>) -> Result<Duration, String> {
     let Some(text) = asked else { return Ok(DEFAULT_TIMEOUT) };
-    text.parse().map(Duration::from_millis).map_err(|_| {
-        format!(
-            "{TIMEOUT} is {text:?}, and takes a whole number of milliseconds; exchanges end after {} ms",
-            DEFAULT_TIMEOUT.as_millis()
-        )
-    })
+    text.parse()
+        .map(Duration::from_millis)
+        .map_err(|_| format!("{TIMEOUT} is {text:?}, and takes a whole number of milliseconds"))
 }
 
 #[async_trait]

@@ -4,12 +4,12 @@ pub(crate) mod inspect;
 
 use crate::args::ShowArgs;
 use crate::error::CommandError;
+use crate::item::{all_items, print_item};
 use crate::outcomes::outcomes_in;
 use crate::run_report::print_triggers;
 use crate::run_text::described;
 use crate::run_text::provenance::{seen, step_lines};
 use crate::run_text::summary::used_words;
-use crate::run_text::trajectory::{all_items, print_item};
 use crate::table::{harmless, terminal_width};
 use crate::wrap::wrapped;
 use crate::{bank_run, banks};
