@@ -82,11 +82,11 @@ pub(super) fn map(draft: &mut Draft, found: &Found<'_>) -> Result<Vec<NewFile>, 
             Some(file) => {
                 let path = file.0.clone();
                 files.push(file);
-                path
+                Some(path)
             }
             None => path_of(draft, &entry, found),
         };
-        draft.set_from(&entry, "skill.initial", path);
+        set_path(draft, &entry, "skill.initial", path);
     }
     map_run_dir(draft);
     let (kind, preset) = match (&name, known) {
@@ -173,20 +173,20 @@ fn data(draft: &mut Draft, found: &Found<'_>, preset: Option<&str>) -> Result<Ve
         match (lists, data_path) {
             (Some(lists), Some(data)) => {
                 let place = path_of(draft, &data, found);
-                draft.set_from(&data, "env.data", place);
+                set_path(draft, &data, "env.data", place);
                 draft.set_from(&dir, "env.split_ids", "split_ids");
                 files = lists;
             }
             (Some(_), None) => {
                 let place = path_of(draft, &dir, found);
-                draft.set_from(&dir, "env.data", place);
+                set_path(draft, &dir, "env.data", place);
                 let reason = "holds lists of ids and not the items: name their file in env.data, and the lists in env.split_ids";
                 draft.lose(&dir, reason);
                 draft.mapping.need("env.data: the file with the items, and env.split_ids: the lists of ids");
             }
             (None, data) => {
                 let place = data_place(draft, &dir, found, preset, &mut files);
-                draft.set_from(&dir, "env.data", place);
+                set_path(draft, &dir, "env.data", place);
                 if let Some(data) = data {
                     draft.idle(&data, "the split directory decides");
                 }
@@ -199,7 +199,7 @@ fn data(draft: &mut Draft, found: &Found<'_>, preset: Option<&str>) -> Result<Ve
         match data_path {
             Some(data) => {
                 let place = data_place(draft, &data, found, preset, &mut files);
-                draft.set_from(&data, "env.data", place);
+                set_path(draft, &data, "env.data", place);
             }
             None => {
                 draft.mapping.need("env.data: where the data are");
@@ -359,7 +359,7 @@ fn documents(draft: &mut Draft, found: &Found<'_>) {
     if let (Some(entry), Some(first)) = (&dirs, named.first()) {
         let one = Entry { value: json!(first), ..entry.clone() };
         let place = path_of(draft, &one, found);
-        draft.set_from(entry, "env.files_dir", place);
+        set_path(draft, entry, "env.files_dir", place);
         if named.len() > 1 {
             draft.lose(entry, "only the first directory is used: env.files_dir names one");
         }
@@ -381,14 +381,14 @@ fn data_place(
     found: &Found<'_>,
     preset: Option<&str>,
     files: &mut Vec<NewFile>,
-) -> String {
+) -> Option<String> {
     let place = text(&entry.value).and_then(|asked| (found.find)(&asked));
     let names_others = preset.is_some_and(|preset| WITH_DOCUMENTS.contains(&preset));
     let copies = place.filter(|_| !names_others).and_then(|place| copied_data(&place));
     match copies {
         Some((name, copies)) => {
             files.extend(copies);
-            name
+            Some(name)
         }
         None => path_of(draft, entry, found),
     }
@@ -437,19 +437,29 @@ fn copied_skill(entry: &Entry, found: &Found<'_>) -> Option<(String, Vec<u8>)> {
     Some(("skill.md".to_owned(), read(&place).ok()?))
 }
 
-/// A path as ours: absolute where it was found, since ours are relative to the configuration.
-fn path_of(draft: &mut Draft, entry: &Entry, found: &Found<'_>) -> String {
-    let asked = text(&entry.value).unwrap_or_default();
+/// A path as ours: absolute where it was found, since ours are relative to the configuration. What is not a path is listed.
+fn path_of(draft: &mut Draft, entry: &Entry, found: &Found<'_>) -> Option<String> {
+    let Some(asked) = text(&entry.value) else {
+        draft.lose(entry, "is not a path");
+        return None;
+    };
     match (found.find)(&asked) {
         Some(place) => {
             let dir = found.dir.canonicalize().unwrap_or_else(|_| found.dir.to_owned());
             let place = place.canonicalize().unwrap_or(place);
-            place.strip_prefix(&dir).unwrap_or(&place).to_string_lossy().into_owned()
+            Some(place.strip_prefix(&dir).unwrap_or(&place).to_string_lossy().into_owned())
         }
         None => {
             draft.lose(entry, "is not there: paths are relative to the configuration file here");
             draft.mapping.need(format!("env.data: {asked} is not there"));
-            asked
+            Some(asked)
         }
+    }
+}
+
+/// Sets a key here to a path, if it is one; a configuration without it is refused by the name of the key.
+fn set_path(draft: &mut Draft, entry: &Entry, key: &str, path: Option<String>) {
+    if let Some(path) = path {
+        draft.set_from(entry, key, path);
     }
 }

@@ -181,7 +181,9 @@ fn rest(draft: &mut Draft, entry: &Entry, own: &str, roles: &[(&str, String)]) {
         "azure_openai_ad_scope" => {
             draft.idle(entry, "is part of api_key_command where a command gives the token");
         }
-        "codex_exec_path" | "claude_code_exec_path" => taken("models.*.command", is_text, "a path"),
+        "codex_exec_path" | "claude_code_exec_path" | "copilot_exec_path" => {
+            taken("models.*.command", is_text, "a path");
+        }
         "codex_exec_sandbox" => {
             let is_known = sandbox(&entry.value).is_some();
             taken("models.*.sandbox", is_known, "read-only, workspace-write or danger-full-access");
