@@ -17,11 +17,11 @@ use skillrl::{Error, Failure};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-fn data(path: &str) -> PathBuf {
+pub(crate) fn data(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/import").join(path)
 }
 
-fn import_to(from: &Path, to: &Path) -> Result<Imported, Error> {
+pub(crate) fn import_to(from: &Path, to: &Path) -> Result<Imported, Error> {
     import(&ImportOptions { from: from.to_owned(), to: to.to_owned(), candidate: None, force: false })
 }
 
@@ -166,7 +166,7 @@ fn below(dir: &Path, path: &Path) -> String {
 }
 
 /// Imports a configuration of this text: what is written, and the lists.
-fn import_text(name: &str, text: &str) -> (toml::Table, Imported) {
+pub(crate) fn import_text(name: &str, text: &str) -> (toml::Table, Imported) {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join(name), text).unwrap();
     let imported = import_to(&dir.path().join(name), &dir.path().join("new")).unwrap();
@@ -174,7 +174,7 @@ fn import_text(name: &str, text: &str) -> (toml::Table, Imported) {
     (written.parse().unwrap(), imported)
 }
 
-fn named<'a>(list: &'a [skillrl::import::Unmapped], key: &str) -> Vec<&'a str> {
+pub(crate) fn named<'a>(list: &'a [skillrl::import::Unmapped], key: &str) -> Vec<&'a str> {
     list.iter().filter(|entry| entry.key == key).map(|entry| entry.reason.as_str()).collect()
 }
 
@@ -311,7 +311,7 @@ fn the_configuration_of_a_run_can_be_imported() {
 
 /// What a refusal names, and its words: what is wrong, and what to do about it; nothing is written.
 #[track_caller]
-fn check_bad(from: &Path, names: &[&str]) -> String {
+pub(crate) fn check_bad(from: &Path, names: &[&str]) -> String {
     let dir = tempfile::tempdir().unwrap();
     let error = import_to(from, &dir.path().join("new")).unwrap_err();
     let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
@@ -347,7 +347,7 @@ fn a_bad_configuration_is_named_with_the_place_and_what_to_do() {
     assert!(listed.reason.starts_with("`train.batch_size` takes a whole number"), "{}", listed.reason);
 }
 
-fn copy_dir(from: &Path, to: &Path) {
+pub(crate) fn copy_dir(from: &Path, to: &Path) {
     for (name, bytes) in all_files(from) {
         let path = to.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -481,7 +481,7 @@ fn a_run_of_skillopt_can_be_read() {
     assert_eq!(compared.selection.map(|both| [both.before, both.after]), Some([0.625; 2]));
 }
 
-fn read_history(run: &Path) -> Vec<Value> {
+pub(crate) fn read_history(run: &Path) -> Vec<Value> {
     serde_json::from_slice(&std::fs::read(run.join("history.json")).unwrap()).unwrap()
 }
 
@@ -548,6 +548,13 @@ fn candidates_of_gepa_become_skills() {
     assert!(check(&several, Some(2), "s.md").unwrap_err().contains("candidate 2"));
     let result = json!({"candidates": [{"a": "first"}, {"a": "second"}, {"a": "third"}], "val_aggregate_scores": [0.1, 0.9, 0.9], "parents": []});
     assert_eq!(check(&result, None, "s.md"), Ok(vec![file("s.md", "second")]));
+    // A candidate without a score is not the best one; a score that is not a number may be.
+    let scored = |scores: Value| json!({"candidates": [{"a": "first"}, {"a": "second"}], "val_aggregate_scores": scores});
+    assert_eq!(check(&scored(json!([null, 0.1])), None, "s.md"), Ok(vec![file("s.md", "second")]));
+    for scores in [json!([0.1, "0.9"]), json!([null, null]), json!("0.9"), json!({"0": 0.9})] {
+        check(&scored(scores), None, "s.md").unwrap_err();
+    }
+    check(&json!({"candidates": several, "val_aggregate_scores": [[], 1]}), Some(1), "s.md").unwrap();
     assert!(check(&json!(7), None, "s.md").unwrap_err().contains("no candidate"));
     assert!(check(&json!({"a": 1}), None, "s.md").unwrap_err().contains("no text"));
     assert_eq!(check(&json!([{"a": "x"}]), None, "s.md"), Ok(vec![file("s.md", "x")]));

@@ -7,6 +7,7 @@ mod agent_model;
 #[path = "../../../skill-core/tests/support/all_files.rs"]
 mod all_files;
 mod import;
+mod import_faults;
 mod krill;
 mod own_data;
 mod plain_libraries;
