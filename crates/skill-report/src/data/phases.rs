@@ -16,7 +16,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use skill_bank::State;
 use skill_core::stats::shares_interval;
-use skill_pipeline::bank_dir::read_bank;
+use skill_pipeline::bank_dir::{is_bank, read_bank};
 use skill_pipeline::phases::{PHASE_JOURNALS, Phases, phase_times, test_games};
 use skill_pipeline::records::bank::BANK_DIR;
 use skill_pipeline::records::phases::{Phase, TestGames};
@@ -271,7 +271,7 @@ impl PhasesReport {
                 .with_cautions(unfinished(phase).into_iter().chain(simulated(run)).chain(uncounted(&sent))),
             sent: sent.into(),
             gains: brief.gains().into_iter().map(|gain| (gain, gain.sentence())).collect(),
-            skills: last_skills(run.path()),
+            skills: last_skills(run.path())?,
             results: brief.phases.iter().map(|found| results(found.phase, &found.figures)).collect(),
             brief,
         })
@@ -309,16 +309,21 @@ fn sent(run: &RunReader) -> Result<Sent, PipelineError> {
     Ok(unread.iter().fold(counted, Sent::without_journal))
 }
 
-/// The active skills of the bank that the last phase left, as far as there is one that can be read.
-fn last_skills(run: &Path) -> Vec<(String, String)> {
+/// The active skills of the bank that the last phase left; none if no phase has a bank.
+///
+/// # Errors
+///
+/// A bank that cannot be read: that of the phase before has other skills.
+fn last_skills(run: &Path) -> Result<Vec<(String, String)>, PipelineError> {
     let banks = [Phase::Rl, Phase::Distill].map(|phase| phase.dir(run).join(BANK_DIR));
-    let Some(bank) = banks.iter().find_map(|path| read_bank(path).ok()) else { return Vec::new() };
+    let Some(path) = banks.iter().find(|path| is_bank(path)) else { return Ok(Vec::new()) };
+    let bank = read_bank(path)?;
     let active = bank.bank.skills().filter(|skill| skill.state() == State::Active);
     let shown = active.filter_map(|skill| {
         let title = clip(skill.current()?.content.title(), MAX_TITLE_CHARACTERS);
         Some((title, skill.tier.to_string()))
     });
-    shown.take(ReportOptions::default().max_skills).collect()
+    Ok(shown.take(ReportOptions::default().max_skills).collect())
 }
 
 /// The test games of the trained policy against those before training.
@@ -343,6 +348,47 @@ pub(super) fn verdict(brief: &PhasesBrief) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
+    use skill_pipeline::bank_dir::BankDir;
+    use skill_pipeline::records::bank::LOG_FILE;
+    use skill_pipeline::records::{ConfigFile, RunIdentity};
+    use skill_pipeline::run_dir::RunDir;
+
+    #[test]
+    fn a_journal_of_a_phase_that_cannot_be_read_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = ConfigFile::new(Value::Null, RunIdentity::default());
+        RunDir::open(dir.path()).unwrap().write_config(&config, None).unwrap();
+        let of_run = Phase::Rl.dir(dir.path()).join(JOURNAL_FILE);
+        let [first, ..] = PHASE_JOURNALS.map(|journal| dir.path().join(journal));
+        for (n, path) in [of_run, first, dir.path().join(JOURNAL_FILE)].into_iter().enumerate() {
+            let n_named =
+                |sent: &Sent| sent.problem().map_or(0, |problem| problem.matches(JOURNAL_FILE).count());
+            let run = RunReader::open(dir.path()).unwrap();
+            assert_eq!(n_named(&sent(&run).unwrap()), n);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, [b'x'; 4096]).unwrap();
+            assert_eq!(n_named(&sent(&run).unwrap()), n + 1);
+        }
+    }
+
+    #[test]
+    fn a_bank_that_cannot_be_read_is_not_replaced_by_the_one_before() {
+        const PAPER: &str =
+            r#"{"general_skills": [{"skill_id": "gen_001", "title": "Look", "principle": "Look first."}]}"#;
+        let dir = tempfile::tempdir().unwrap();
+        let n_skills = || last_skills(dir.path()).map(|skills| skills.len()).ok();
+        let [distilled, trained] =
+            [Phase::Distill, Phase::Rl].map(|phase| phase.dir(dir.path()).join(BANK_DIR));
+        assert_eq!(n_skills(), Some(0));
+        let bank = skill_bank::format::read(PAPER).unwrap().bank;
+        drop(BankDir::create(&distilled, bank, None).unwrap());
+        assert_eq!(n_skills(), Some(1));
+        drop(BankDir::create(&trained, skill_bank::Bank::new(), None).unwrap());
+        assert_eq!(n_skills(), Some(0));
+        std::fs::write(trained.join(LOG_FILE), "{").unwrap();
+        assert_eq!(n_skills(), None);
+    }
 
     #[track_caller]
     fn check(phase: Phase, [before, after]: [usize; 2], expect: &str) {
