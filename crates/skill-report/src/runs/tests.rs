@@ -229,3 +229,26 @@ fn long_values_are_cut_for_people_and_whole_in_files() {
     long.env = "spreadsheet".to_owned();
     assert_eq!(table(vec![long, run("a", 1, &HALF)]).settings, Vec::<String>::new());
 }
+
+/// The best skill of the run with eight steps is of its last one, that of the other run the initial one.
+#[test]
+fn only_results_of_the_best_skill_are_paired() {
+    use skillrl_bench::runs::{RunSize, make_run, temporary_dir};
+    let size = RunSize { batch: 1, n_selection: 2, n_test: 3, ..RunSize::RUN_OF_10_000_STEPS };
+    for (n_steps, file, expect) in [
+        (8, "test_eval_baseline", Some(3)),
+        (8, "test_eval_best", None),
+        (7, "test_eval_baseline", None),
+        (7, "test_eval_best", Some(3)),
+    ] {
+        for is_lost in [true, false] {
+            let dir = temporary_dir().unwrap();
+            make_run(dir.path(), &RunSize { n_steps, ..size }).unwrap();
+            let mut row = RunRow::read(&RunOverview::read(dir.path()).unwrap());
+            let results = dir.path().join(file).join("results.json");
+            if is_lost { std::fs::remove_file(&results) } else { std::fs::write(&results, "[{") }.unwrap();
+            let read = row.read_scores();
+            assert_eq!(read.is_ok().then_some(row.scores.len()), expect, "{n_steps} {file} {read:?}");
+        }
+    }
+}

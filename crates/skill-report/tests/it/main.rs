@@ -8,3 +8,4 @@ mod bank;
 mod damaged;
 mod large;
 mod news;
+mod unread;
