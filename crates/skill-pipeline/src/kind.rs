@@ -6,8 +6,9 @@
 //!   `a_bank_is_not_trained_where_a_document_is_nor_the_other_way_around`, `nothing_else_is_trained_where_weights_are`
 //!   and, in `skill-weights`, `a_directory_of_another_run_is_refused`.
 
-use crate::records::phases::PHASES_FILE;
+use crate::records::phases::{PHASE_TIMES_FILE, PHASES_FILE};
 use crate::records::{RunIdentity, bank, rl, sft};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The name of the kind in the identity of a run.
@@ -48,6 +49,10 @@ struct Facts {
     known_by: &'static [&'static [&'static str]],
     /// The file that a finished run has; a run of phases has none.
     summary: Option<&'static str>,
+    /// The file with the times of its stages, where they are in one of their own.
+    times: Option<&'static str>,
+    /// The files that grow or change while it goes on, besides those of every run.
+    grows: &'static [&'static str],
     /// True if `files.jsonl` has the hashes of its files from its first line on; the state of a run of a document says
     /// which lines of it hold.
     has_hashes: bool,
@@ -65,6 +70,8 @@ impl RunKind {
             Self::Document => Facts {
                 known_by: &[],
                 summary: Some("summary.json"),
+                times: None,
+                grows: &["runtime_state.json", "history.json", "history.jsonl", "timings.jsonl"],
                 has_hashes: false,
                 trained: Trained::Skill,
                 has_scores: true,
@@ -73,6 +80,9 @@ impl RunKind {
             Self::Bank => Facts {
                 known_by: &[&[bank::BANK_DIR, bank::LOG_FILE]],
                 summary: Some(bank::SUMMARY_FILE),
+                times: None,
+                // A round ends with its timings, after its record was written.
+                grows: &["bank/log.jsonl", "timings.jsonl"],
                 has_hashes: true,
                 trained: Trained::Bank,
                 has_scores: true,
@@ -81,6 +91,8 @@ impl RunKind {
             Self::Sft => Facts {
                 known_by: &[&[sft::EXAMPLES_FILE], &[sft::CHECKPOINT_FILE], &[sft::SUMMARY_FILE]],
                 summary: Some(sft::SUMMARY_FILE),
+                times: Some(sft::TIMES_FILE),
+                grows: &[sft::STEPS_FILE, sft::VALIDATION_FILE],
                 has_hashes: true,
                 trained: Trained::Weights,
                 has_scores: false,
@@ -94,6 +106,8 @@ impl RunKind {
                     &[rl::TIMES_FILE],
                 ],
                 summary: Some(rl::SUMMARY_FILE),
+                times: Some(rl::TIMES_FILE),
+                grows: &[rl::ITERATIONS_FILE],
                 has_hashes: true,
                 trained: Trained::Weights,
                 has_scores: false,
@@ -102,6 +116,8 @@ impl RunKind {
             Self::Phases => Facts {
                 known_by: &[&[PHASES_FILE]],
                 summary: None,
+                times: Some(PHASE_TIMES_FILE),
+                grows: &[],
                 has_hashes: true,
                 trained: Trained::Weights,
                 has_scores: true,
@@ -142,10 +158,22 @@ impl RunKind {
         self.facts().trained == Trained::Weights
     }
 
+    /// The file with the times of its stages, where they are in one of their own.
+    pub(crate) fn times_file(self) -> Option<&'static str> {
+        self.facts().times
+    }
+
     /// The file that a finished run of this kind has; a run of phases has none.
     pub(crate) fn summary_file(self) -> Option<&'static str> {
         self.facts().summary
     }
+}
+
+/// The files that change when what is shown of a run does, of all kinds; each once.
+pub fn shown_files() -> impl Iterator<Item = &'static str> {
+    let of_kind = |kind: RunKind| kind.facts().grows.iter().copied().chain(kind.facts().summary);
+    let all: BTreeSet<&str> = RunKind::ALL.into_iter().flat_map(of_kind).collect();
+    all.into_iter()
 }
 
 /// The summary of a finished run, whose type tells the kind.

@@ -22,7 +22,7 @@ pub use measurement::MeasurementError;
 pub use merge::MergeError;
 pub use replay::ReplayError;
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, EnvKind};
 use crate::hint;
 use crate::identify::PathError;
 use crate::not_a_skill::NotASkill;
@@ -332,7 +332,8 @@ impl Error {
             #[cfg(feature = "import")]
             Self::Import(error) => error.hint().to_owned(),
             Self::NoExpert { .. } => {
-                "collect with a model; the worlds `alfworld`, `search-agent` and `webshop` have experts".to_owned()
+                let worlds: Vec<_> = EnvKind::built_in_worlds().map(EnvKind::as_str).collect();
+                format!("collect with a model; these environments have experts: {}", worlds.join(", "))
             }
             Self::LeftOut { feature: "weights", .. } => {
                 "build it in: `cargo install --path crates/skill-cli --features full`, or `pip install ./crates/skillrl-python`; or change the setting"

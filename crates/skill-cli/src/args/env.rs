@@ -22,7 +22,7 @@ pub(crate) enum EnvCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct EnvServeArgs {
-    /// The configuration file; the name of a world (`alfworld`, `search-agent`, `webshop`) serves it as it is.
+    /// The configuration file; the name of a built-in environment serves it as it is.
     #[command(flatten)]
     pub(crate) config: StartArgs,
 
@@ -85,7 +85,7 @@ pub(crate) struct EnvExportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct EnvPlayArgs {
-    /// The configuration file; the name of a world (`alfworld`, `search-agent`, `webshop`) plays it as it is.
+    /// The configuration file; the name of a built-in environment plays it as it is.
     #[command(flatten)]
     pub(crate) config: StartArgs,
 

@@ -38,6 +38,7 @@ pub(crate) use train_server::TrainServerArgs;
 pub(crate) use worker::WorkerArgs;
 
 use bank::BankCommand;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use journal::JournalCommand;
 use package::{ExportArgs, ImportArgs, LintArgs};
@@ -309,7 +310,7 @@ pub(crate) struct InitArgs {
     pub(crate) full: bool,
 
     /// What the demo is played on: questions about notes, a household, or a shop.
-    #[arg(long, value_name = "WORLD", default_value = "notes", value_parser = DEMO_WORLDS, requires = "demo")]
+    #[arg(long, value_name = "WORLD", default_value = "notes", value_parser = demo_worlds(), requires = "demo")]
     world: String,
 
     /// Kind of tasks: `qa`, `tasks` (your data), `exec` (your program), or a built-in world.
@@ -341,7 +342,7 @@ pub(crate) struct DemoArgs {
     /// What it is played on: questions about notes, a household, or a shop.
     ///
     /// With `--bank` a household, else notes.
-    #[arg(long, value_name = "WORLD", value_parser = DEMO_WORLDS)]
+    #[arg(long, value_name = "WORLD", value_parser = demo_worlds())]
     world: Option<String>,
 
     /// Train a bank of skills instead of one skill; on `alfworld` alone.
@@ -353,8 +354,9 @@ pub(crate) struct DemoArgs {
     pub(crate) overrides: Vec<String>,
 }
 
-/// The names of [`DemoWorld`].
-const DEMO_WORLDS: [&str; 3] = ["notes", "alfworld", "webshop"];
+fn demo_worlds() -> PossibleValuesParser {
+    PossibleValuesParser::new(DemoWorld::ALL.map(DemoWorld::as_str))
+}
 
 impl InitArgs {
     /// What the demo is played on.

@@ -2,6 +2,7 @@
 
 use super::as_word;
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use skillrl::config::{EnvKind, FILE_NAME, OptimizerUse};
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -42,7 +43,7 @@ struct SharedArgs {
     overrides: Vec<String>,
 
     /// Built-in environment, with its defaults if no configuration file is named.
-    #[arg(long, value_name = "WORLD", value_parser = WORLDS)]
+    #[arg(long, value_name = "WORLD", value_parser = worlds())]
     env: Option<String>,
 
     /// Replace all models with simulated ones (no network, no API key).
@@ -53,8 +54,9 @@ struct SharedArgs {
 }
 
 /// The built-in worlds.
-const WORLDS: [&str; 3] =
-    [EnvKind::Alfworld.as_str(), EnvKind::Webshop.as_str(), EnvKind::SearchAgent.as_str()];
+fn worlds() -> PossibleValuesParser {
+    PossibleValuesParser::new(EnvKind::built_in_worlds().map(EnvKind::as_str))
+}
 
 /// What a command starts from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

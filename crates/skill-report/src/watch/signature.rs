@@ -1,50 +1,31 @@
 //! The state of a run's files, to tell whether they changed since the last read.
 
+use skill_pipeline::kind::shown_files;
 use skill_pipeline::run_dir::JOURNAL_FILE;
 use std::fs::Metadata;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The files on which a row stands.
-const FILES: [&str; 16] = [
-    "config.json",
-    "config.toml",
-    "runtime_state.json",
-    "history.json",
-    "history.jsonl",
-    "summary.json",
-    "events.jsonl",
-    // Human feedback, which a report shows.
-    "notes.jsonl",
-    // Those of a bank's run: a round ends with its timings, after its record was written.
-    "bank_summary.json",
-    "bank/log.jsonl",
-    "timings.jsonl",
-    // Those of a run that fine-tunes.
-    "steps.jsonl",
-    "validation.jsonl",
-    "sft_summary.json",
-    // Those of a run of reinforcement learning.
-    "iterations.jsonl",
-    "rl_summary.json",
-];
+/// The files on which a row stands, besides those of its kind; notes are human feedback, which a report shows.
+const FILES: [&str; 4] = ["config.json", "config.toml", "events.jsonl", "notes.jsonl"];
 
 /// Whether the files of a run are those of before: their times and lengths.
 ///
 /// Of the log of events it is whether there is something in it: it grows all the time, and a row takes one number from it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Signature([Option<(Duration, u64)>; FILES.len()]);
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Signature(Vec<Option<(Duration, u64)>>);
 
 impl Signature {
     pub(crate) fn of(run: &Path) -> Self {
-        Self(FILES.map(|name| {
+        let state = |name| {
             let metadata = std::fs::metadata(run.join(name)).ok()?;
             Some(if name == "events.jsonl" {
                 (Duration::ZERO, metadata.len().min(1))
             } else {
                 (modified(&metadata), metadata.len())
             })
-        }))
+        };
+        Self(FILES.into_iter().chain(shown_files()).map(state).collect())
     }
 }
 

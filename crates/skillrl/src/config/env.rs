@@ -63,6 +63,11 @@ impl EnvKind {
         }
     }
 
+    /// The worlds that are complete without any other key, in the order of their names here; each has an expert.
+    pub fn built_in_worlds() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|kind| kind.is_built_in_world())
+    }
+
     /// True if it is a world that is complete without any other key.
     pub fn is_built_in_world(self) -> bool {
         match self {

@@ -87,19 +87,19 @@ const SECTIONS: &[SectionSpec] = &[
     )
     .of_modes(WEIGHTS),
     SectionSpec::new("sft", "Fine-tuning by `skillrl sft`, where the target is of kind \"local\".", &[SftConfig::KEYS])
-        .optional(),
+        .of_weights(),
     SectionSpec::new(
         "rl",
         "Reinforcement learning by `skillrl rl`, of a target of kind \"local\" or of the policy that --policy names.",
         &[RlConfig::KEYS],
     )
-    .optional(),
+    .of_weights(),
     SectionSpec::new(
         "tinker",
         "The server that computes samples and gradients of `skillrl sft` and `skillrl rl`, if it is not this machine.",
         &[TinkerConfig::KEYS],
     )
-    .optional(),
+    .of_weights(),
     SectionSpec::new("eval", "What is measured after training.", &[EvalConfig::KEYS]),
     SectionSpec::new("prompts", "The prompts of the optimizer.", &[PromptsConfig::KEYS]),
     SectionSpec::new("limits", "Bounds on single calls.", &[LimitsConfig::KEYS]),
@@ -125,18 +125,25 @@ pub struct SectionSpec {
     groups: &'static [&'static [KeySpec]],
     /// Whether the section is there only if a key of it is given, or what is trained needs it.
     pub is_optional: bool,
+    /// Whether the section is of commands that train weights alone: what trains a skill or a bank is the same without it.
+    pub is_of_weights: bool,
     /// The values of `train.mode` that need the section.
     pub modes: &'static [&'static str],
 }
 
 impl SectionSpec {
     const fn new(path: &'static str, doc: &'static str, groups: &'static [&'static [KeySpec]]) -> Self {
-        Self { path, doc, groups, is_optional: false, modes: &[] }
+        Self { path, doc, groups, is_optional: false, is_of_weights: false, modes: &[] }
     }
 
     const fn optional(mut self) -> Self {
         self.is_optional = true;
         self
+    }
+
+    const fn of_weights(mut self) -> Self {
+        self.is_of_weights = true;
+        self.optional()
     }
 
     /// The same, but that it is always there where this is trained.

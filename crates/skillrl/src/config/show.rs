@@ -50,8 +50,8 @@ impl Config {
     /// The first split rule is left out, as it was before there were two: older runs and new ones that keep their
     /// rule have the same settings.
     pub fn identity_entries(&self) -> Vec<(String, Value)> {
-        // Other commands have these settings in their own identity: a change of them is none of what is trained here.
-        self.decisive_of(|section| !["sft", "rl", "tinker"].contains(&section))
+        // The commands that train weights have these settings in their own identity.
+        self.decisive_of(|section| !section.is_of_weights)
             .into_iter()
             .filter(|(key, value)| key != SPLIT_RULE || *value != SplitRule::Exact.number())
             .filter(|(key, value)| !is_without_effect(key, value))
@@ -59,12 +59,12 @@ impl Config {
     }
 
     /// The settings in these sections that decide results, as dotted keys; paths are left out.
-    pub(crate) fn decisive_of(&self, is_meant: impl Fn(&str) -> bool) -> Vec<(String, Value)> {
+    pub(crate) fn decisive_of(&self, is_meant: impl Fn(&SectionSpec) -> bool) -> Vec<(String, Value)> {
         let json = self.to_json();
         keys::keys()
             .filter(|(section, key)| {
                 let decides = key.effect == Effect::Result && !matches!(key.value, ValueType::Path(_));
-                is_meant(section.path) && decides && has_key(&json, section, key)
+                is_meant(section) && decides && has_key(&json, section, key)
             })
             .map(|(section, key)| {
                 (section.path_of(key), lookup(&json, section, key.name).cloned().unwrap_or_default())

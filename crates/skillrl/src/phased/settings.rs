@@ -73,7 +73,7 @@ impl<'config> PhaseSettings<'config> {
             Phase::Test => &["retrieval"],
         };
         let mut settings: RunIdentity =
-            self.loaded.config.decisive_of(|section| sections.contains(&section)).into_iter().collect();
+            self.loaded.config.decisive_of(|section| sections.contains(&section.path)).into_iter().collect();
         settings.remove("collect.demonstrations");
         let mut set = |key: &str, value: Value| {
             settings.insert(key.to_owned(), value);

@@ -9,6 +9,7 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event as Input, KeyCode, KeyEventKind, KeyModifiers};
 use screen::Screen;
 use skillrl::pipeline::RunReader;
+use skillrl::pipeline::kind::shown_files;
 use skillrl::pipeline::run_dir::is_run;
 use skillrl::reports::watch::NewRollouts;
 use skillrl::reports::{Brief, RunView};
@@ -78,20 +79,6 @@ struct Watched {
 /// The most failed rollouts that are kept.
 const MAX_FAILURES: usize = 20;
 
-/// The files that change when what is shown does.
-const FILES: [&str; 10] = [
-    "runtime_state.json",
-    "summary.json",
-    "timings.jsonl",
-    "bank_summary.json",
-    "bank/log.jsonl",
-    "steps.jsonl",
-    "validation.jsonl",
-    "sft_summary.json",
-    "iterations.jsonl",
-    "rl_summary.json",
-];
-
 /// The run to watch: of a run of several phases the one that is under way, else the last one that there is.
 fn under_way(run: &Path) -> PathBuf {
     let overview = skillrl::report::overview(run).ok();
@@ -113,8 +100,9 @@ impl Watched {
     }
 
     fn refresh(&mut self) -> Result<(), skillrl::Error> {
-        let changed =
-            FILES.iter().filter_map(|name| self.run.path().join(name).metadata().ok()?.modified().ok()).max();
+        let changed = shown_files()
+            .filter_map(|name| self.run.path().join(name).metadata().ok()?.modified().ok())
+            .max();
         let live = self.run.live();
         // A process that came or went changes what the run is doing.
         if changed != self.state_changed || live.is_some() != self.view.overview.live.is_some() {

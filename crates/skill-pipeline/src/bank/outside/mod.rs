@@ -392,7 +392,7 @@ mod tests {
         assert!(few.iter().all(|few| !taught(*few).unwrap()));
         match taught([TASKS[0], &["a"], &[]]) {
             Err(OutsideError::Pipeline(PipelineError::DuplicateItem { id, .. })) => {
-                assert_eq!(id.as_str(), "a")
+                assert_eq!(id.as_str(), "a");
             }
             other => panic!("{other:?}"),
         }

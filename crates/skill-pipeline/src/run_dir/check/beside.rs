@@ -1,8 +1,7 @@
 //! Files with a checksum of their own: the page of a run, its warnings, its times, and the spend before a measurement.
 
 use super::{Checking, Fault, Remedy};
-use crate::records::phases::PHASE_TIMES_FILE;
-use crate::records::{rl, sft};
+use crate::kind::RunKind;
 use crate::run_dir::checks::CHECKS_FILE;
 use crate::run_dir::measurement::{BANK_EVALUATION_FILE, SPENT_FILE};
 use crate::run_dir::path::REPORT_FILE;
@@ -19,7 +18,8 @@ fn has_hash(bytes: &[u8]) -> bool {
 impl Checking<'_> {
     /// Checks those of these files that exist: a run without warnings, times, a page or earlier calls has none of them.
     pub(super) fn beside(&mut self) {
-        for name in [CHECKS_FILE, sft::TIMES_FILE, rl::TIMES_FILE, PHASE_TIMES_FILE] {
+        let times = RunKind::ALL.into_iter().filter_map(RunKind::times_file);
+        for name in times.chain([CHECKS_FILE]) {
             self.carrying(name, Remedy::NotNeeded, |bytes| match is_sealed_whole(bytes) {
                 None if has_hash(bytes) || serde_json::from_slice::<IgnoredAny>(bytes).is_err() => {
                     Some(false)
