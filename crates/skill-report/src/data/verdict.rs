@@ -6,7 +6,7 @@ use super::labels::{self, Classes, MissingRule};
 use super::source::Source;
 use super::standing::{RunPhase, Standing};
 use super::steps::Chosen;
-use super::{ReportOptions, simulated, unfinished};
+use super::{ReportOptions, simulated, uncounted, unfinished};
 use crate::ReportError;
 use crate::verdict::{Arms, Caution, CautionKind, Outcome, Verdict, Versus};
 use crate::words::{counted, dollars, grouped, percent};
@@ -21,6 +21,7 @@ use skill_pipeline::records::arm::ArmName;
 use skill_pipeline::records::document::{StepAction, StepRecord};
 use skill_pipeline::records::paired::PairedRecord;
 use skill_pipeline::records::summary::{ProposalCounts, Summary};
+use skill_pipeline::run_dir::Sent;
 use skill_pipeline::run_dir::checks::{CheckWarning, read_checks};
 
 /// The gain for which the number of items is said that it takes.
@@ -103,9 +104,12 @@ impl Verdict {
         options: &ReportOptions,
         costs: impl FnOnce(&TokensByStage) -> IndexMap<String, f64>,
     ) -> Result<Self, ReportError> {
-        let Some(mut judged) = Judged::read(run, options)? else { return Ok(not_measured(run)) };
+        let unread = uncounted(&Sent::of(run)?);
+        let Some(mut judged) = Judged::read(run, options)? else {
+            return Ok(not_measured(run).with_cautions(unread));
+        };
         let costs = costs(&judged.tokens);
-        Ok(judged.verdict.priced(&mut judged.headline, &costs))
+        Ok(judged.verdict.with_cautions(unread).priced(&mut judged.headline, &costs))
     }
 
     /// The same verdict after the arms have their prices.
