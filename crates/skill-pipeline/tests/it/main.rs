@@ -10,3 +10,4 @@ mod provenance;
 mod skill_size;
 mod step_memory;
 mod unflushed;
+mod unread;
