@@ -234,6 +234,21 @@ mod tests {
         check(", price_input = 2.0, price_cached = 0.5, price_output = 10.0", Some(2.4));
     }
 
+    /// Whose calls were copied from a recording only the journal knows.
+    #[test]
+    fn a_run_whose_journal_cannot_be_read_has_no_known_cost() {
+        let config = config(TARGET);
+        for (journal, expect) in [(None, Some(2.0)), (Some(0), Some(2.0)), (Some(4096), None)] {
+            let run = tempfile::tempdir().unwrap();
+            if let Some(n_bytes) = journal {
+                std::fs::write(run.path().join(JOURNAL_FILE), vec![b'x'; n_bytes]).unwrap();
+            }
+            assert_eq!(run_cost(&config, &used(), run.path()), expect, "{journal:?}");
+            #[cfg(feature = "report")]
+            assert_eq!(costs_by_stage(&config, &used(), run.path()).get("rollout").copied(), expect);
+        }
+    }
+
     #[test]
     fn what_is_written_to_the_cache_costs_what_the_provider_asks() {
         let written = |kind: &str, more: &str| {

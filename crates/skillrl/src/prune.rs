@@ -164,3 +164,60 @@ fn write_skill(out: &Path, skill: &SkillDoc) -> Result<PathBuf, PipelineError> {
     write_folder(&path, &package).map_err(atomic::failed("write", &path))?;
     Ok(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A directory with this file; without bytes it is a directory itself.
+    fn dir_with(name: &str, bytes: Option<&[u8]>) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        match bytes {
+            Some(bytes) => fs::write(dir.path().join(name), bytes).unwrap(),
+            None => fs::create_dir(dir.path().join(name)).unwrap(),
+        }
+        dir
+    }
+
+    #[test]
+    fn a_run_that_cannot_be_read_is_not_one_that_knows_nothing() {
+        const CONFIG: &[u8] = br#"{"format_version": "2.0", "config": null, "identity": {}}"#;
+        let skill = SkillDoc::new("- One.\n");
+        for (name, bytes, is_read) in [
+            ("other", Some(&b""[..]), true),
+            ("config.json", Some(CONFIG), true),
+            ("config.json", Some(b"{"), false),
+            ("config.json", Some(&[0xff]), false),
+        ] {
+            let run = dir_with(name, bytes);
+            let found = order(run.path(), &skill, &skill_core::rules::skill_rules(&skill));
+            assert_eq!(found.as_ref().ok().map(Vec::len), is_read.then_some(1), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_place_whose_record_cannot_be_read_is_not_an_empty_one() {
+        let skill = SkillDoc::new("- One.\n");
+        for (name, bytes, is_empty) in [
+            ("other", Some(&b""[..]), true),
+            (RECORD_FILE, Some(b"{"), false),
+            (RECORD_FILE, Some(&[0xff]), false),
+            (RECORD_FILE, None, false),
+        ] {
+            let dir = dir_with(name, bytes);
+            let out = dir.path().to_owned();
+            let options = PruneOptions { skill: skill.clone(), order: Vec::new(), margin: 0.0, out };
+            let checked = check_place(&options, "hard");
+            assert_eq!(checked.is_ok(), is_empty, "{checked:?}");
+            if let Err(error) = checked {
+                let is_named = matches!(
+                    &error,
+                    Error::Pipeline(PipelineError::RunDir { path, .. } | PipelineError::Corrupt { path, .. })
+                        if path.ends_with(RECORD_FILE)
+                );
+                assert!(is_named, "{error:?}");
+            }
+        }
+    }
+}

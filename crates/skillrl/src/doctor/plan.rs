@@ -310,3 +310,32 @@ fn caps(config: &Config, total: &StageEstimate) -> Vec<Finding> {
     }
     findings
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_whose_flip_rate_cannot_be_read_is_a_finding() {
+        for (config, asked, rate, n_findings) in [
+            (None, None, DEFAULT_FLIP_RATE, 0),
+            (Some("{"), None, DEFAULT_FLIP_RATE, 1),
+            (Some("{"), Some(0.5), 0.5, 0),
+        ] {
+            let run = tempfile::tempdir().unwrap();
+            if let Some(config) = config {
+                std::fs::write(run.path().join("config.json"), config).unwrap();
+            }
+            let asked = Examination { flip_rate: asked, ..Examination::default() };
+            let ((found, _), finding) = flip_rate(&asked, run.path());
+            let is_of_plan = |finding: &Finding| {
+                finding.check == Check::Selection && finding.message.contains("config.json")
+            };
+            assert_eq!(
+                (found, finding.iter().filter(|finding| is_of_plan(finding)).count()),
+                (rate, n_findings)
+            );
+            assert_eq!(finding.is_some(), n_findings == 1);
+        }
+    }
+}

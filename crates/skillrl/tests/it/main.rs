@@ -12,3 +12,4 @@ mod krill;
 mod own_data;
 mod plain_libraries;
 mod program;
+mod unread;
