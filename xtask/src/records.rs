@@ -52,7 +52,7 @@ const SECTIONS: &[Section] = &[
             ("RuntimeState", DOCUMENT),
             ("EpochEndState", DOCUMENT),
             ("SkillId", LINEAGE),
-            ("Origin", LINEAGE),
+            ("SkillOrigin", LINEAGE),
         ],
     },
     Section {

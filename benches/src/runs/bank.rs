@@ -5,10 +5,10 @@ use super::{BankRunSize, RunSize};
 use serde_json::{Value, json};
 use skill_bank::trial::TrialNumbers;
 use skill_bank::{
-    Author, Bank, BankEvent, Basis, Content, Evidence, Occasion, Reason, SkillRef, Source, Tier, Utility,
-    Verdict,
+    Author, Bank, BankEvent, Basis, Content, Evidence, Occasion, Reason, SkillProvenance, SkillRef, Tier,
+    TrialVerdict, Utility,
 };
-use skill_core::stats::stratified::{Arm, Group, Stratified};
+use skill_core::stats::stratified::{Arm, Stratified, TaskStratum};
 use skill_core::{ItemId, MeanScore, SkillHash};
 use skill_pipeline::PipelineError;
 use skill_pipeline::bank_dir::BankDir;
@@ -92,7 +92,7 @@ impl BankStory<'_> {
             "Read the whole question before you answer.",
             "At the start.",
         );
-        let source = if round == 0 { Source::Distilled } else { Source::Evolved };
+        let source = if round == 0 { SkillProvenance::Distilled } else { SkillProvenance::Evolved };
         let proposed = BankEvent::proposed(skill.clone(), tier, content, source, evidence);
         let opened = BankEvent::TrialOpened {
             skill: skill.clone(),
@@ -104,12 +104,12 @@ impl BankStory<'_> {
         Ok(skill)
     }
 
-    fn make_trial(&mut self, round: u32, verdict: Verdict) -> Result<Value, PipelineError> {
+    fn make_trial(&mut self, round: u32, verdict: TrialVerdict) -> Result<Value, PipelineError> {
         let skill = self.begin_trial(round)?;
-        let n_solved = if verdict == Verdict::Admit { 4 } else { 1 };
+        let n_solved = if verdict == TrialVerdict::Admit { 4 } else { 1 };
         let numbers = numbers(n_solved);
         let mut events = vec![measured(&skill, Occasion::Trial, &numbers, Some(verdict))];
-        let is_admitted = verdict == Verdict::Admit;
+        let is_admitted = verdict == TrialVerdict::Admit;
         if is_admitted {
             self.n_admitted += 1;
             events.push(BankEvent::Admitted { skill: skill.clone(), basis: Basis::Trial });
@@ -140,7 +140,8 @@ impl BankStory<'_> {
     }
 
     fn make_round(&mut self, round: u32) -> Result<MeanScore, PipelineError> {
-        let trials = [self.make_trial(round, Verdict::Admit)?, self.make_trial(round, Verdict::Reject)?];
+        let trials =
+            [self.make_trial(round, TrialVerdict::Admit)?, self.make_trial(round, TrialVerdict::Reject)?];
         let [admitted, rejected] =
             trials.each_ref().map(|trial| trial.get("skill").cloned().unwrap_or_default());
         let place = EvaluationDir::Round(round);
@@ -221,7 +222,7 @@ fn numbers(n_solved: u32) -> TrialNumbers {
     let mut groups = Stratified::default();
     let arms = Arm::new(n_solved, 4).and_then(|new| Ok((new, Arm::new(1, 4)?)));
     if let Ok((new, old)) = arms {
-        (0..8).for_each(|_| groups.push(Group { new, old }));
+        (0..8).for_each(|_| groups.push(TaskStratum { new, old }));
     }
     TrialNumbers::of(&groups)
 }
@@ -230,7 +231,7 @@ fn measured(
     skill: &SkillRef,
     occasion: Occasion,
     numbers: &TrialNumbers,
-    verdict: Option<Verdict>,
+    verdict: Option<TrialVerdict>,
 ) -> BankEvent {
     BankEvent::Measured {
         skill: skill.clone(),

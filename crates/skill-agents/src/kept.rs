@@ -4,7 +4,7 @@
 
 use crate::measure::{Key, Measured, Record, Setup, Store, StoreError, hash_of};
 use crate::query::Query;
-use crate::report::{Report, report};
+use crate::report::{TriggerReport, report};
 use crate::train::TrainingRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ impl Inputs {
     }
 
     /// The report of the measurement.
-    pub fn report(&self, measured: &Measured) -> Report {
+    pub fn report(&self, measured: &Measured) -> TriggerReport {
         report(&self.agent, &self.queries, self.repetitions, &self.skills, measured)
     }
 }
@@ -120,7 +120,7 @@ impl Kept {
     }
 
     /// The report of what is on record.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> TriggerReport {
         self.inputs.report(&self.measured)
     }
 }

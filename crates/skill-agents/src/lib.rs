@@ -55,11 +55,13 @@ mod skill;
 mod table;
 pub mod train;
 
-pub use listed::{Listed, Shown, listed};
+pub use listed::{DescriptionVisibility, Listed, listed};
 pub use listing::Offer;
 pub use loads::{Failed, How, Load, Loads, NotVisible, Prompt, RunUsage, ToolCall, TriggerRow};
-pub use outcome::Outcome;
-pub use read::{AgentReply, Fault, LiveReplies, ReadOptions, UsedUp, read_case, read_reply, sessions_of};
+pub use outcome::TriggerOutcome;
+pub use read::{
+    AgentFailure, AgentReply, LiveReplies, ReadOptions, UsedUp, read_case, read_reply, sessions_of,
+};
 pub use skill::{Skill, SkillFault, Texts, text_hash};
 pub use table::{
     Agent, Budget, Exit, Home, ListingIn, MEASURED_WINDOW, NamedBy, OverBudget, Play, Rights, SameName,

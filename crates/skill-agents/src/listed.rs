@@ -15,7 +15,7 @@ pub struct Listed {
     /// The name in the listing.
     pub name: String,
     /// How much of the description.
-    pub shown: Shown,
+    pub shown: DescriptionVisibility,
     /// Characters that it has in the listing.
     pub chars: usize,
 }
@@ -23,7 +23,7 @@ pub struct Listed {
 /// How much of a description a model is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Shown {
+pub enum DescriptionVisibility {
     /// All of it.
     Whole,
     /// So many characters of it.
@@ -36,7 +36,7 @@ pub enum Shown {
     ForPeople,
 }
 
-impl Shown {
+impl DescriptionVisibility {
     /// True if a run tests the whole description.
     pub const fn is_whole(self) -> bool {
         matches!(self, Self::Whole)
@@ -63,25 +63,27 @@ fn alone(agent: &Agent, skill: &Skill) -> Listed {
     let is_for_people = (agent.honours_disable && skill.is_for_people)
         || (agent.honours_openai_file && skill.is_for_people_in_codex);
     let shown = match agent.budget {
-        _ if is_for_people => Shown::ForPeople,
+        _ if is_for_people => DescriptionVisibility::ForPeople,
         Some(budget) if n_chars > budget.description_chars => match budget.too_long {
-            Some(_) => Shown::TooLong,
-            None => Shown::Cut(budget.description_chars),
+            Some(_) => DescriptionVisibility::TooLong,
+            None => DescriptionVisibility::Cut(budget.description_chars),
         },
-        Some(_) | None => Shown::Whole,
+        Some(_) | None => DescriptionVisibility::Whole,
     };
     let chars = match shown {
-        Shown::Whole => n_chars,
-        Shown::Cut(n_chars) => n_chars,
-        Shown::NameOnly | Shown::TooLong | Shown::ForPeople => 0,
+        DescriptionVisibility::Whole => n_chars,
+        DescriptionVisibility::Cut(n_chars) => n_chars,
+        DescriptionVisibility::NameOnly
+        | DescriptionVisibility::TooLong
+        | DescriptionVisibility::ForPeople => 0,
     };
     Listed { folder: skill.folder.clone(), name: skill.listed_name(agent).to_owned(), shown, chars }
 }
 
 fn size(row: &Listed, budget: Budget) -> usize {
     match row.shown {
-        Shown::TooLong | Shown::ForPeople => 0,
-        Shown::Whole | Shown::Cut(_) | Shown::NameOnly => {
+        DescriptionVisibility::TooLong | DescriptionVisibility::ForPeople => 0,
+        DescriptionVisibility::Whole | DescriptionVisibility::Cut(_) | DescriptionVisibility::NameOnly => {
             row.name.chars().count() + row.chars + budget.entry_chars
         }
     }
@@ -102,7 +104,8 @@ fn cut(rows: &mut [Listed], budget: Budget, room: usize) {
         return;
     }
     for row in rows.iter_mut().filter(|row| row.chars > most) {
-        row.shown = if most == 0 { Shown::NameOnly } else { Shown::Cut(most) };
+        row.shown =
+            if most == 0 { DescriptionVisibility::NameOnly } else { DescriptionVisibility::Cut(most) };
         row.chars = most;
     }
 }
@@ -118,7 +121,7 @@ fn drop_last(rows: &mut [Listed], budget: Budget, room: usize) {
     for row in rows.iter_mut().filter(|row| row.chars > 0) {
         match left.checked_sub(row.chars) {
             Some(rest) => left = rest,
-            None => (row.shown, row.chars) = (Shown::NameOnly, 0),
+            None => (row.shown, row.chars) = (DescriptionVisibility::NameOnly, 0),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a case showed: skills that were offered and loaded, and what its records cannot show.
 
-use crate::outcome::Outcome;
+use crate::outcome::TriggerOutcome;
 use serde::Serialize;
 use skill_core::Usage;
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ pub struct TriggerRow {
     /// It was there with its description.
     pub described: Option<bool>,
     /// The outcome over all runs of the case.
-    pub outcome: Outcome,
+    pub outcome: TriggerOutcome,
 }
 
 /// Something that these records cannot show.

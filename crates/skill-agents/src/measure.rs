@@ -10,13 +10,13 @@ mod store;
 mod write;
 
 pub use prepare::{
-    Launch, Part, Prepared, is_delivered, prepare, prepare_plain, prepare_play, project_of,
+    CallOptions, Launch, Prepared, is_delivered, prepare, prepare_plain, prepare_play, project_of,
     settings_of_projects, write_file,
 };
 pub(crate) use runs::hash_of;
 pub use runs::{Caps, Measured, Notice, Stop, Trouble, measure};
 pub use sign_in::servers;
-pub use store::{Key, Record, Spending, Store, StoreError};
+pub use store::{Key, Record, StartCosts, Store, StoreError};
 pub use write::{stop_before, write};
 
 use crate::home::Moved;

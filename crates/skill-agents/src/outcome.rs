@@ -3,7 +3,7 @@
 skill_core::named_enum! {
     /// The outcomes; only the first three enter rates.
     #[derive(PartialOrd, Ord)]
-    pub enum Outcome {
+    pub enum TriggerOutcome {
         /// The model loaded it: its text reached the model.
         Triggered = "triggered",
         /// The model tried to load it, and its text did not reach the model.
@@ -21,7 +21,7 @@ skill_core::named_enum! {
     }
 }
 
-impl Outcome {
+impl TriggerOutcome {
     /// True if it enters rates.
     pub const fn counts(self) -> bool {
         matches!(self, Self::Triggered | Self::Attempted | Self::NotTriggered)

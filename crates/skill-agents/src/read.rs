@@ -16,7 +16,7 @@ use crate::table::Agent;
 use std::collections::BTreeSet;
 use steps::Step;
 
-pub use reply::{AgentReply, Fault, UsedUp, read_reply};
+pub use reply::{AgentFailure, AgentReply, UsedUp, read_reply};
 
 /// What a caller knows besides the records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

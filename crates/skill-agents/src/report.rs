@@ -1,7 +1,7 @@
 //! The report of a measurement: how often a skill is loaded where it should be, and where it should not.
 
 use crate::measure::{Measured, Record};
-use crate::outcome::Outcome;
+use crate::outcome::TriggerOutcome;
 use crate::query::{Query, beginning};
 use crate::rates::{Rate, Stratum, rate};
 use serde::Serialize;
@@ -39,7 +39,7 @@ pub struct QueryRow {
     /// Runs in which each skill was loaded.
     pub loaded: BTreeMap<String, usize>,
     /// Runs by the outcome of the skill that should be loaded, or of the only one.
-    pub outcomes: BTreeMap<Outcome, usize>,
+    pub outcomes: BTreeMap<TriggerOutcome, usize>,
     /// The mean turn of the first load of that skill.
     pub first_turn: Option<f64>,
     /// The model answered in one reply and without any tool, in every run, and loaded nothing.
@@ -73,7 +73,7 @@ impl FailedRun {
 
 /// The report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub struct TriggerReport {
     /// The agent.
     pub agent: String,
     /// Versions that its records name.
@@ -124,7 +124,7 @@ impl RecallChange {
     }
 }
 
-impl Report {
+impl TriggerReport {
     /// The queries that the model answers in one reply and without any tool, as a warning: with one description measured,
     /// that is all that is known.
     pub fn answered_at_once(&self) -> Option<String> {
@@ -185,7 +185,7 @@ pub fn report(
     repetitions: usize,
     skills: &BTreeMap<String, usize>,
     measured: &Measured,
-) -> Report {
+) -> TriggerReport {
     let records: Vec<&Record> = measured.records.values().collect();
     let good: Vec<&&Record> = records.iter().filter(|record| record.failed.is_none()).collect();
     let names = |of: fn(&Record) -> Option<&String>| -> Vec<String> {
@@ -195,7 +195,7 @@ pub fn report(
     let rows: Vec<QueryRow> = queries.iter().map(|query| row(query, skills, measured)).collect();
     let sum = |of: fn(&Record) -> Option<u64>| records.iter().filter_map(|record| of(record)).sum();
     let costs: Vec<f64> = records.iter().filter_map(|record| record.cost).collect();
-    let mut report = Report {
+    let mut report = TriggerReport {
         agent: agent.to_owned(),
         versions: names(|record| record.agent_version.as_ref()),
         models: names(|record| record.model.as_ref()),
@@ -234,7 +234,7 @@ pub(crate) fn stratum(query: &Query, skill: &str, measured: &Measured) -> Stratu
     let outcomes = runs_of(query, measured).filter_map(|record| record.outcomes.get(skill));
     outcomes.filter(|outcome| outcome.counts()).fold(Stratum::default(), |sum, outcome| Stratum {
         n: sum.n + 1,
-        hits: sum.hits + usize::from(*outcome == Outcome::Triggered),
+        hits: sum.hits + usize::from(*outcome == TriggerOutcome::Triggered),
     })
 }
 
@@ -253,7 +253,7 @@ fn rates(name: &str, n_chars: usize, queries: &[Query], measured: &Measured) -> 
         recall: over(&is_mine),
         false_positives: over(&|query: &Query| !is_mine(query)),
         near_misses: over(&|query: &Query| query.near_miss),
-        attempted: outcomes.filter(|outcome| **outcome == Outcome::Attempted).count(),
+        attempted: outcomes.filter(|outcome| **outcome == TriggerOutcome::Attempted).count(),
         listing_tokens: n_chars.div_ceil(4),
     }
 }
@@ -262,7 +262,7 @@ fn row(query: &Query, skills: &BTreeMap<String, usize>, measured: &Measured) -> 
     let only = skills.keys().next().filter(|_| skills.len() == 1);
     let skill = query.skill.as_ref().or(only);
     let mut loaded: BTreeMap<String, usize> = BTreeMap::new();
-    let mut outcomes: BTreeMap<Outcome, usize> = BTreeMap::new();
+    let mut outcomes: BTreeMap<TriggerOutcome, usize> = BTreeMap::new();
     let mut turns = Vec::new();
     let (mut n_runs, mut n_simple) = (0, 0);
     for record in runs_of(query, measured) {
@@ -329,7 +329,7 @@ pub fn beginnings(queries: &[&str]) -> String {
     format!("{}{others}", shown.join(", "))
 }
 
-fn warnings(report: &Report) -> Vec<String> {
+fn warnings(report: &TriggerReport) -> Vec<String> {
     let mut warnings: Vec<String> = report.answered_at_once().into_iter().collect();
     for (name, rates) in &report.skills {
         if rates.attempted > 0 {
@@ -339,10 +339,11 @@ fn warnings(report: &Report) -> Vec<String> {
             ));
         }
     }
-    let lost = |outcome: Outcome| -> usize {
+    let lost = |outcome: TriggerOutcome| -> usize {
         report.queries.iter().filter_map(|row| row.outcomes.get(&outcome)).sum()
     };
-    let (n_unlisted, n_names) = (lost(Outcome::NotOffered), lost(Outcome::OfferedWithoutDescription));
+    let (n_unlisted, n_names) =
+        (lost(TriggerOutcome::NotOffered), lost(TriggerOutcome::OfferedWithoutDescription));
     if n_unlisted > 0 {
         warnings.push(format!("in {n_unlisted} runs the agent did not list the skill; they are in no rate"));
     }

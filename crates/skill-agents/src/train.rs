@@ -10,7 +10,7 @@ mod prompt;
 pub use prompt::draft_prompt;
 
 use crate::gate::{Comparison, Room, compare, values};
-use crate::listed::{Shown, listed};
+use crate::listed::{DescriptionVisibility, listed};
 use crate::measure::{Caps, Launcher, Measured, Notice, Setup, Stop, Store, StoreError, measure};
 use crate::query::{Half, Query, halves};
 use crate::report::answered_without;
@@ -97,7 +97,7 @@ pub struct TrainedSkill {
 
 /// A training that has ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trained {
+pub struct TrainingResult {
     /// The skill with the best description.
     pub skill: Skill,
     /// Steps, in order.
@@ -147,7 +147,7 @@ impl Training<'_> {
     /// # Errors
     ///
     /// A directory that cannot be used.
-    pub async fn run(&self) -> Result<Option<Trained>, StoreError> {
+    pub async fn run(&self) -> Result<Option<TrainingResult>, StoreError> {
         let Some(first) = self.setup.skills.get(self.skill_idx) else { return Ok(None) };
         let halves = halves(self.queries, self.seed);
         let half = |wanted: Half| -> Vec<Query> {
@@ -159,7 +159,7 @@ impl Training<'_> {
         (self.notify)(&Notice::Of("the current description, held-out queries"));
         current.heldout = self.measured(&current.skill, &heldout).await?;
         let initial = current.heldout.clone();
-        let mut trained = Trained {
+        let mut trained = TrainingResult {
             skill: first.clone(),
             steps: Vec::new(),
             best: initial.clone(),
@@ -235,7 +235,7 @@ impl Training<'_> {
         current: &mut Candidate,
         train: &[Query],
         heldout: &[Query],
-        trained: &Trained,
+        trained: &TrainingResult,
         answered: &mut Answered<'_>,
     ) -> Result<Result<Step, Stop>, StoreError> {
         let before = self.values(train, &current.train);
@@ -327,7 +327,7 @@ impl Training<'_> {
         }
         let rows = listed(self.setup.agent, &all, false, self.setup.window());
         // What was not listed whole before is not the proposal's fault, unless it is this skill.
-        let is_lost = |idx: usize, shown: Shown| {
+        let is_lost = |idx: usize, shown: DescriptionVisibility| {
             let was_whole = before.get(idx).is_some_and(|row| row.shown.is_whole());
             !shown.is_whole() && (was_whole || idx == self.skill_idx)
         };

@@ -6,7 +6,7 @@
 //!   `no_process_changes_what_a_person_pinned`.
 
 use crate::error::BankError;
-use crate::event::{Author, BankEvent, Basis, Reason, Record, Verdict};
+use crate::event::{Author, BankEvent, Basis, Reason, Record, TrialVerdict};
 use crate::log::{LogChain, check_header, log_header, log_line, read_line};
 use crate::skill::{Skill, SkillRef, State, Tier, Version, ViewedSkill};
 use crate::view::BankView;
@@ -224,7 +224,7 @@ impl Bank {
                 if utility.is_some() {
                     version.utility = *utility;
                 }
-                if *verdict == Some(Verdict::Undecided) && version.state == State::Trial {
+                if *verdict == Some(TrialVerdict::Undecided) && version.state == State::Trial {
                     version.state = State::Candidate;
                 }
                 Ok(())

@@ -36,7 +36,7 @@ pub(crate) use teacher::{Asked, Read};
 use crate::episode::TrainEpisode;
 use crate::lint::{Forbidden, lint_skill};
 use crate::retrieve::whole_text;
-use crate::skill::{Content, Evidence, Source, Tier};
+use crate::skill::{Content, Evidence, SkillProvenance, Tier};
 use plan::merge_groups;
 use proposal::joined;
 use serde_json::Value;
@@ -201,7 +201,7 @@ pub async fn distill(
         }
         proposals.extend(drafts.into_iter().map(|Draft { content, evidence }| Proposal {
             change: Change::Add { tier: tier.clone(), content },
-            source: Source::Distilled,
+            source: SkillProvenance::Distilled,
             evidence,
         }));
     }

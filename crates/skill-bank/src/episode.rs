@@ -16,7 +16,7 @@ mod text;
 
 pub use krill::krill_trajectories;
 pub use own::episode_line;
-pub use read::{EpisodeError, EpisodeFile, EpisodeFormat, Fault, Skipped, read_episodes};
+pub use read::{EpisodeError, EpisodeFile, EpisodeFormat, SkipReason, Skipped, read_episodes};
 pub use sets::{ItemSets, SetError, TestItems, TrainEpisode, TrainItems, TrialItems, ValidationItems};
 pub use text::{MAX_FIELD_CHARS, render_episode};
 

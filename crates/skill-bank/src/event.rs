@@ -1,6 +1,6 @@
 //! What happens to a bank, as events: the bank is the sum of them.
 
-use crate::skill::{Content, Evidence, SkillRef, Source, Tier, Utility};
+use crate::skill::{Content, Evidence, SkillProvenance, SkillRef, Tier, Utility};
 use serde::{Deserialize, Serialize};
 use skill_core::SkillPartId;
 
@@ -57,7 +57,7 @@ pub enum BankEvent {
         #[serde(deserialize_with = "crate::skill::written::content")]
         content: Content,
         /// Who it comes from.
-        source: Source,
+        source: SkillProvenance,
         /// The versions that it was made from: one for a revision, several for a merger.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parents: Vec<SkillRef>,
@@ -85,7 +85,7 @@ pub enum BankEvent {
         utility: Option<Utility>,
         /// What a trial decided; `None` for other occasions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        verdict: Option<Verdict>,
+        verdict: Option<TrialVerdict>,
         /// The e-value for "better", where it was computed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         e_better: Option<f64>,
@@ -151,7 +151,7 @@ impl BankEvent {
         skill: SkillRef,
         tier: Tier,
         content: Content,
-        source: Source,
+        source: SkillProvenance,
         evidence: Evidence,
     ) -> Self {
         Self::Proposed { skill, tier, content, source, parents: Vec::new(), evidence }
@@ -174,7 +174,7 @@ skill_core::named_enum! {
 
 skill_core::named_enum! {
     /// What a trial decides.
-    pub enum Verdict {
+    pub enum TrialVerdict {
         /// The candidate helps.
         Admit = "admit",
         /// The candidate harms, or cannot be shown to help within the limit.

@@ -21,7 +21,7 @@ use crate::distill::{
 use crate::episode::{TrainEpisode, escape};
 use crate::lint::{Forbidden, lint_skill};
 use crate::retrieve::whole_text;
-use crate::skill::{Content, Evidence, Skill, Source, State, Tier, Version};
+use crate::skill::{Content, Evidence, Skill, SkillProvenance, State, Tier, Version};
 use serde_json::Value;
 use skill_core::{ItemId, SkillPartId, Usage, estimate_tokens};
 use skill_llm::CallCtx;
@@ -131,7 +131,7 @@ pub async fn evolve(
     let evidence = evidence_of(&shown, &asked);
     let proposals = changes.into_iter().map(|change| Proposal {
         change,
-        source: Source::Evolved,
+        source: SkillProvenance::Evolved,
         evidence: evidence.clone(),
     });
     let Asked { calls, usage, .. } = asked;

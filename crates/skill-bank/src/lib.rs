@@ -11,7 +11,7 @@
 //! # Example
 //!
 //! ```
-//! use skill_bank::{Author, Bank, BankEvent, Basis, Content, Evidence, Source, Tier};
+//! use skill_bank::{Author, Bank, BankEvent, Basis, Content, Evidence, SkillProvenance, Tier};
 //!
 //! # fn main() -> Result<(), skill_bank::BankError> {
 //! let mut bank = Bank::new();
@@ -19,7 +19,7 @@
 //! let content = Content::principle("Open it first", principle, "");
 //! let skill = bank.next_skill(&Tier::General);
 //! let evidence = Evidence::default();
-//! let proposed = BankEvent::proposed(skill.clone(), Tier::General, content, Source::Person, evidence);
+//! let proposed = BankEvent::proposed(skill.clone(), Tier::General, content, SkillProvenance::Person, evidence);
 //! bank.record(0, Author::Person, proposed)?;
 //! assert_eq!(bank.view().skills().len(), 0, "a candidate is shown to nobody");
 //! bank.record(0, Author::Person, BankEvent::Admitted { skill, basis: Basis::Person })?;
@@ -54,10 +54,12 @@ pub use diff::{BankDiff, FieldChange, SkillChange};
 pub use distill::{DistillError, DistillPlan, DistillSettings, Teacher, TeacherPrompts, distill};
 pub use episode::{Episode, TrainEpisode, read_episodes};
 pub use error::BankError;
-pub use event::{Author, BankEvent, Basis, Occasion, Reason, Record, Verdict};
+pub use event::{Author, BankEvent, Basis, Occasion, Reason, Record, TrialVerdict};
 pub use evolve::{EvolvePlan, EvolveSettings, evolve};
 pub use log::{LogChain, log_line};
-pub use skill::{Content, Evidence, Skill, SkillRef, Source, State, Tier, Utility, Version, ViewedSkill};
+pub use skill::{
+    Content, Evidence, Skill, SkillProvenance, SkillRef, State, Tier, Utility, Version, ViewedSkill,
+};
 pub use source::BankSource;
 pub use summary::{BankSummary, LongestSkill, TierSummary, TokenCompression};
 pub use view::BankView;

@@ -214,7 +214,7 @@ skill_core::named_enum! {
 
 skill_core::named_enum! {
     /// Who a skill, or a change of it, comes from.
-    pub enum Source {
+    pub enum SkillProvenance {
         /// A teacher that read trajectories.
         Distilled = "distilled",
         /// A teacher that read failures of a weak type.
@@ -290,7 +290,7 @@ pub struct Version {
     /// What became of it.
     pub state: State,
     /// Who it comes from.
-    pub source: Source,
+    pub source: SkillProvenance,
     /// The versions that it was made from, of this skill or of others.
     pub parents: Vec<SkillRef>,
     /// What it was made from.

@@ -118,7 +118,7 @@ pub use ids::{EpochIdx, ItemId, SkillHash, SkillPartId, StepIdx};
 pub use json::{
     Extracted, PatchReply, Repair, extract, extract_answer, extract_json, read_object, read_patch, whole_json,
 };
-pub use lineage::{Origin, SkillId};
+pub use lineage::{SkillId, SkillOrigin};
 pub use longitudinal::{ComparisonPair, PairCategory, PairPolicy, comparison_pairs, slow_update_order};
 pub use named::NamedEnum;
 pub use non_inferiority::NonInferiority;
@@ -132,7 +132,7 @@ pub use reply::{FinishReason, ReplyTokens, Role, TokenLogprob, ToolCall, TopLogp
 pub use rollout::{MeanScore, RolloutResult};
 pub use rule::{GateKind, GateMode, GateRule};
 pub use saving::TokenSaving;
-pub use schedule::{BudgetControl, EditBudget, Schedule, ScheduleError};
+pub use schedule::{BudgetControl, EditBudget, EditBudgetSchedule, ScheduleError};
 pub use select::{select_edits, selected_indices};
 pub use skill::SkillDoc;
 pub use split::{RatioSplit, SplitRatio, SplitRule, split_counts};

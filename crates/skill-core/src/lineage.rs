@@ -13,7 +13,7 @@ use std::fmt;
 #[non_exhaustive]
 pub struct SkillId {
     /// What made it.
-    pub origin: Origin,
+    pub origin: SkillOrigin,
     /// The number of the candidate among those of its origin, from 0; left out where it is 0.
     #[serde(default, skip_serializing_if = "is_first")]
     pub candidate: u32,
@@ -29,7 +29,7 @@ fn is_first(candidate: &u32) -> bool {
 /// The order is that of a run: the initial skill, then each step, and after the last step of an epoch its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Origin {
+pub enum SkillOrigin {
     /// The run began with it.
     Initial,
     /// The edits of a step.
@@ -52,21 +52,21 @@ pub enum Origin {
 
 impl SkillId {
     /// The initial skill of a run.
-    pub const INITIAL: Self = Self::of(Origin::Initial);
+    pub const INITIAL: Self = Self::of(SkillOrigin::Initial);
 
     /// The first, and usually only, candidate of an origin.
-    pub const fn of(origin: Origin) -> Self {
+    pub const fn of(origin: SkillOrigin) -> Self {
         Self { origin, candidate: 0 }
     }
 
     /// The skill of a step; of step 0 it is the initial skill.
     pub const fn of_step(step: StepIdx) -> Self {
-        Self::of(Origin::of_step(step))
+        Self::of(SkillOrigin::of_step(step))
     }
 }
 
-impl Origin {
-    /// The origin of a step's skill; step 0 is [`Origin::Initial`].
+impl SkillOrigin {
+    /// The origin of a step's skill; step 0 is [`SkillOrigin::Initial`].
     pub const fn of_step(step: StepIdx) -> Self {
         if step.0 == 0 { Self::Initial } else { Self::Step { step } }
     }
@@ -104,19 +104,19 @@ impl Origin {
     }
 }
 
-impl PartialOrd for Origin {
+impl PartialOrd for SkillOrigin {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Origin {
+impl Ord for SkillOrigin {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.place().cmp(&other.place())
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SkillOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Initial => f.write_str("the initial skill"),
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const END: Origin = Origin::EpochEnd { epoch: EpochIdx(2), step: StepIdx(6) };
+    const END: SkillOrigin = SkillOrigin::EpochEnd { epoch: EpochIdx(2), step: StepIdx(6) };
 
     #[track_caller]
     fn check(id: SkillId, expect: serde_json::Value) {
@@ -156,18 +156,18 @@ mod tests {
         check(SkillId::INITIAL, json!({"origin": {"kind": "initial"}}));
         check(SkillId::of_step(StepIdx(3)), json!({"origin": {"kind": "step", "step": 3}}));
         check(SkillId::of(END), json!({"origin": {"kind": "epoch_end", "epoch": 2, "step": 6}}));
-        check(SkillId::of(Origin::Import), json!({"origin": {"kind": "import"}}));
+        check(SkillId::of(SkillOrigin::Import), json!({"origin": {"kind": "import"}}));
         check(
-            SkillId { candidate: 2, ..SkillId::of(Origin::Trial) },
+            SkillId { candidate: 2, ..SkillId::of(SkillOrigin::Trial) },
             json!({"origin": {"kind": "trial"}, "candidate": 2}),
         );
     }
 
     #[test]
     fn origins_are_in_the_order_of_the_run() {
-        let before = Origin::Step { step: StepIdx(6) };
-        let after = Origin::Step { step: StepIdx(7) };
-        assert!(Origin::Initial < before && before < END && END < after);
+        let before = SkillOrigin::Step { step: StepIdx(6) };
+        let after = SkillOrigin::Step { step: StepIdx(7) };
+        assert!(SkillOrigin::Initial < before && before < END && END < after);
         assert!(SkillId::of(END) < SkillId { candidate: 1, ..SkillId::of(END) });
     }
 }

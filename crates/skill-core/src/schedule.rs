@@ -3,9 +3,9 @@
 //! It plays the part of a learning rate. The main type is [`EditBudget`].
 //!
 //! ```
-//! use skill_core::{EditBudget, Schedule, StepIdx};
+//! use skill_core::{EditBudget, EditBudgetSchedule, StepIdx};
 //!
-//! let budget = EditBudget::new(Schedule::Linear, 4, 2)?;
+//! let budget = EditBudget::new(EditBudgetSchedule::Linear, 4, 2)?;
 //! assert_eq!([1, 4, 8].map(|step| budget.at(StepIdx(step), 8)), [4, 3, 2]);
 //! # Ok::<(), skill_core::ScheduleError>(())
 //! ```
@@ -17,7 +17,7 @@ crate::named_enum! {
     /// How the edit budget goes from its maximum to its minimum.
     #[derive(Default)]
     #[non_exhaustive]
-    pub enum Schedule {
+    pub enum EditBudgetSchedule {
         /// The maximum at every step.
         Constant = "constant",
         /// `max + (min - max) * t`.
@@ -73,7 +73,7 @@ pub enum ScheduleError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EditBudget {
     /// How the budget decays.
-    pub schedule: Schedule,
+    pub schedule: EditBudgetSchedule,
     /// The budget, in edits, before the first step.
     pub max: u32,
     /// The budget, in edits, at the last step.
@@ -83,7 +83,7 @@ pub struct EditBudget {
 impl Default for EditBudget {
     /// The paper's protocol: from 4 edits down to 2 by cosine.
     fn default() -> Self {
-        Self { schedule: Schedule::Cosine, max: 4, min: 2 }
+        Self { schedule: EditBudgetSchedule::Cosine, max: 4, min: 2 }
     }
 }
 
@@ -93,7 +93,7 @@ impl EditBudget {
     /// # Errors
     ///
     /// [`ScheduleError::MinAboveMax`] where `min` is more than `max`.
-    pub fn new(schedule: Schedule, max: u32, min: u32) -> Result<Self, ScheduleError> {
+    pub fn new(schedule: EditBudgetSchedule, max: u32, min: u32) -> Result<Self, ScheduleError> {
         if min > max {
             return Err(ScheduleError::MinAboveMax { min, max });
         }
@@ -111,9 +111,9 @@ impl EditBudget {
         let t = f64::from(step.0.min(total_steps)) / f64::from(total_steps);
         let (max, min) = (f64::from(self.max), f64::from(self.min));
         let exact = match self.schedule {
-            Schedule::Constant => return self.max,
-            Schedule::Linear => max + (min - max) * t,
-            Schedule::Cosine => min + 0.5 * (max - min) * (1.0 + cos_to_pi(PI * t)),
+            EditBudgetSchedule::Constant => return self.max,
+            EditBudgetSchedule::Linear => max + (min - max) * t,
+            EditBudgetSchedule::Cosine => min + 0.5 * (max - min) * (1.0 + cos_to_pi(PI * t)),
         };
         rounded(exact).max(self.min)
     }
@@ -181,7 +181,7 @@ mod tests {
 
     #[track_caller]
     fn check(schedule: &str, max: u32, min: u32, total: u32, expect: &[u32]) {
-        let budget = EditBudget::new(Schedule::parse(schedule).unwrap(), max, min).unwrap();
+        let budget = EditBudget::new(EditBudgetSchedule::parse(schedule).unwrap(), max, min).unwrap();
         let found: Vec<u32> = (1..).take(expect.len()).map(|step| budget.at(StepIdx(step), total)).collect();
         assert_eq!(found, expect, "{schedule} from {max} to {min} over {total}");
     }
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_state_before_the_first_step_has_the_whole_budget() {
-        for schedule in Schedule::ALL {
+        for schedule in EditBudgetSchedule::ALL {
             assert_eq!(EditBudget::new(schedule, 7, 3).unwrap().at(StepIdx(0), 10), 7);
         }
     }
@@ -215,16 +215,16 @@ mod tests {
     #[test]
     fn a_minimum_above_the_maximum_is_an_error() {
         let refused = Err(ScheduleError::MinAboveMax { min: 3, max: 2 });
-        assert_eq!(EditBudget::new(Schedule::Linear, 2, 3), refused);
+        assert_eq!(EditBudget::new(EditBudgetSchedule::Linear, 2, 3), refused);
     }
 
     #[test]
     fn names_are_read_back() {
-        for schedule in Schedule::ALL {
-            assert_eq!(Schedule::parse(schedule.as_str()), Some(schedule));
+        for schedule in EditBudgetSchedule::ALL {
+            assert_eq!(EditBudgetSchedule::parse(schedule.as_str()), Some(schedule));
             assert_eq!(serde_json::to_value(schedule).unwrap(), schedule.as_str());
         }
-        assert_eq!(Schedule::parse("Cosine"), None);
+        assert_eq!(EditBudgetSchedule::parse("Cosine"), None);
     }
 
     #[test]
@@ -240,7 +240,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_budget_stays_in_its_range_and_never_grows(
-            schedule in prop::sample::select(&Schedule::ALL[..]), a: u32, b: u32, step: u32, total: u32,
+            schedule in prop::sample::select(&EditBudgetSchedule::ALL[..]), a: u32, b: u32, step: u32, total: u32,
         ) {
             let (max, min) = (a.max(b), a.min(b));
             let budget = EditBudget::new(schedule, max, min).unwrap();

@@ -24,7 +24,7 @@ mod screening;
 mod sequential;
 
 pub use allowance::{Allowance, Due};
-pub use known::{Adopted, Group, KnownTask, KnownTasks, Pick, SearchRules};
+pub use known::{Adopted, FailureSelection, KnownTask, KnownTasks, Pick, SearchRules};
 pub use regression::Regression;
 pub use screening::{ScreenTask, Screening};
 pub use sequential::{RandomOrder, Sequential};
@@ -44,12 +44,12 @@ const SOLVED: f64 = 1.0 - 1e-9;
 
 /// What came of a task: its score by the metric of the gate.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Outcome {
+pub struct TaskScore {
     /// The score, from 0 to 1.
     pub score: f64,
 }
 
-impl Outcome {
+impl TaskScore {
     /// The outcome of these scores.
     pub fn of(gate: Gate, scores: ItemScore) -> Self {
         Self { score: gate.total(&[scores]).to_f64().clamp(0.0, 1.0) }
@@ -63,7 +63,7 @@ impl Outcome {
 
 /// What a decision has come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SequentialDecision {
     /// It needs another play.
     Open,
     /// For the proposal.

@@ -15,7 +15,7 @@ const RISKED: f64 = 0.5;
 
 /// Calls, tokens and money.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Spending {
+pub struct SearchCost {
     /// Calls of all models.
     pub calls: f64,
     /// Tokens of prompts and replies.
@@ -24,7 +24,7 @@ pub struct Spending {
     pub money: f64,
 }
 
-impl Spending {
+impl SearchCost {
     /// The sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -72,7 +72,7 @@ impl Failures {
     ///
     /// Without failures so far it is `replies` itself.
     #[must_use]
-    pub fn on_top_of(self, replies: Spending) -> Spending {
+    pub fn on_top_of(self, replies: SearchCost) -> SearchCost {
         let n = replies.calls;
         if n <= 0.0 || self.calls <= 0.0 || self.n_replied <= 0.0 {
             return replies;
@@ -82,7 +82,7 @@ impl Failures {
         let calls = n * self.calls + FAILURE_DEVIATIONS * variance.sqrt();
         // Tokens and money are lost with the requests.
         let part = self.tokens * calls / (n * self.calls);
-        Spending {
+        SearchCost {
             calls: n + calls,
             tokens: replies.tokens * (1.0 + part),
             money: replies.money * (1.0 + part),
@@ -111,7 +111,7 @@ impl SearchBudget {
     }
 
     /// How many times a cost still fits after what is spent; infinite where nothing is capped.
-    pub fn times_left(&self, spent: Spending, cost: Spending) -> f64 {
+    pub fn times_left(&self, spent: SearchCost, cost: SearchCost) -> f64 {
         self.least_of(cost, |cap, part| (cap - reserve(cap, part(spent), spent.calls) - part(spent)).max(0.0))
     }
 
@@ -119,9 +119,9 @@ impl SearchBudget {
     /// reserve; `killed` is what was in flight in those that were. `None` where nothing is capped.
     ///
     /// A run that was killed a few times then plans like an undisturbed one, with any number of workers.
-    pub fn in_flight(&self, recorded: Spending, killed: Spending, rollout: Spending) -> Option<usize> {
+    pub fn in_flight(&self, recorded: SearchCost, killed: SearchCost, rollout: SearchCost) -> Option<usize> {
         // A rollout is a call at least, also while none is known.
-        let rollout = Spending { calls: rollout.calls.max(1.0), ..rollout };
+        let rollout = SearchCost { calls: rollout.calls.max(1.0), ..rollout };
         let left = self.least_of(rollout, |cap, part| {
             (reserve(cap, part(recorded), recorded.calls) - part(killed)).max(0.0)
         });
@@ -130,13 +130,13 @@ impl SearchBudget {
 
     /// The same for the end of a run, whose requests are all needed: of what is left besides `needed`, a part may be in flight when the process
     /// is killed.
-    pub fn risk_at_end(&self, spent: Spending, needed: Spending, rollout: Spending) -> Option<usize> {
+    pub fn risk_at_end(&self, spent: SearchCost, needed: SearchCost, rollout: SearchCost) -> Option<usize> {
         let left = self.least_of(rollout, |cap, part| (cap - part(spent) - part(needed)).max(0.0));
         left.is_finite().then_some((left * RISKED) as usize)
     }
 
     /// How many times a cost fits into what each cap leaves, at least.
-    fn least_of(&self, cost: Spending, left: impl Fn(f64, Part) -> f64) -> f64 {
+    fn least_of(&self, cost: SearchCost, left: impl Fn(f64, Part) -> f64) -> f64 {
         let parts: [(Option<f64>, Part); 3] = [
             (self.calls, |spending| spending.calls),
             (self.tokens, |spending| spending.tokens),
@@ -151,7 +151,7 @@ impl SearchBudget {
 }
 
 /// One of calls, tokens and money.
-type Part = fn(Spending) -> f64;
+type Part = fn(SearchCost) -> f64;
 
 /// What of a cap stays unplanned where so much of it, in so many calls, is spent: for requests in flight when a process is
 /// killed, and those that are sent again, are paid for and are in no record.
@@ -163,7 +163,7 @@ fn reserve(cap: f64, spent: f64, n_calls: f64) -> f64 {
 mod tests {
     use super::*;
 
-    const ONE: Spending = Spending { calls: 1.0, tokens: 100.0, money: 0.01 };
+    const ONE: SearchCost = SearchCost { calls: 1.0, tokens: 100.0, money: 0.01 };
 
     #[test]
     fn a_small_budget_keeps_calls_for_those_that_are_cut_off() {
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(calls(2000.0).times_left(ONE.times(300.0), ONE), 1640.0);
         // A call has taken 100 tokens so far.
         let tokens = SearchBudget { tokens: Some(10_000.0), ..SearchBudget::default() };
-        let rollout = Spending { calls: 1.0, tokens: 100.0, money: 0.0 };
+        let rollout = SearchCost { calls: 1.0, tokens: 100.0, money: 0.0 };
         assert_eq!(tokens.times_left(rollout.times(40.0), rollout), 52.0);
         assert_eq!(calls(60.0).times_left(ONE.times(60.0), ONE), 0.0);
     }
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn failures_make_the_end_dearer_and_none_leave_it_alone() {
-        let end = Spending { calls: 100.0, tokens: 1_000.0, money: 1.0 };
+        let end = SearchCost { calls: 100.0, tokens: 1_000.0, money: 1.0 };
         let healthy = Failures { n_replied: 50.0, calls: 0.0, tokens: 0.0 };
         assert_eq!(healthy.on_top_of(end), end);
         // 30 % of the requests fail, after very many: 100 / 0.7 in the mean, with a deviation of √(100 × 0.3) / 0.7.
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!([0.0, 11.0, 22.0].map(|killed| in_flight(760.0, killed)), [11, 5, 4].map(Some));
         assert_eq!([150.0, 2_000.0, 10_000.0].map(|cap| in_flight(cap, 0.0)), [4, 30, 150].map(Some));
         // Before anything is known of a rollout, too.
-        let nothing = Spending::default();
+        let nothing = SearchCost::default();
         assert_eq!(calls(2_000.0).in_flight(nothing, nothing, nothing), Some(30));
         assert_eq!(SearchBudget::default().in_flight(ONE, nothing, ONE), None);
     }

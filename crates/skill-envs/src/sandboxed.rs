@@ -1,7 +1,7 @@
 //! Programs in the sandbox from asynchronous code.
 
 use skill_llm::error::with_causes;
-use skill_sandbox::{Cancel, Choice, Outcome, Program, RunError, Sandbox};
+use skill_sandbox::{Cancel, Choice, ExecutionResult, Program, RunError, Sandbox};
 use tokio_util::sync::CancellationToken;
 
 /// Opens a sandbox, or says why there is none and what to do.
@@ -24,7 +24,7 @@ pub(crate) async fn start<P: Send + 'static>(
     program: Program,
     permit: P,
     cancel: &CancellationToken,
-) -> Result<Outcome, RunError> {
+) -> Result<ExecutionResult, RunError> {
     let stop = CancelOnDrop(Cancel::default());
     let (own, inner) = (stop.0.clone(), sandbox.clone());
     let mut running = tokio::task::spawn_blocking(move || {

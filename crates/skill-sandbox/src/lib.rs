@@ -1,8 +1,8 @@
 //! Runs programs that a model wrote.
 //!
 //! One call, [`Sandbox::run`], takes a [`Program`] (command, files in, names of files out, [`Limits`]) and returns an
-//! [`Outcome`]: the [`Verdict`], what the program printed, and its files. The program has no network, sees none of the
-//! user's files, environment variables or processes, and nothing that it does outlives the call.
+//! [`ExecutionResult`]: the [`Termination`], what the program printed, and its files. The program has no network,
+//! sees none of the user's files, environment variables or processes, and nothing that it does outlives the call.
 //!
 //! On Linux this is `bwrap` (bubblewrap 0.8 or later) with all namespaces unshared. Memory and processes are limited by
 //! a cgroup (version 1 or 2) where this process may make one, and else by resource limits, a monitor and a filter of
@@ -55,6 +55,6 @@ mod verdict;
 pub use container::ContainerConfig;
 pub use error::{RunError, SandboxError};
 pub use limits::Limits;
-pub use outcome::{Outcome, OutputFile, Printed, Verdict};
+pub use outcome::{ExecutionResult, OutputFile, Printed, Termination};
 pub use program::{Cancel, Input, Outputs, Program};
 pub use sandbox::{Choice, Limiting, Sandbox};

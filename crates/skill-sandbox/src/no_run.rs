@@ -1,7 +1,7 @@
 //! Systems on which no program can be run.
 
 use crate::sandbox::Sandbox;
-use crate::{Cancel, Outcome, Program, RunError};
+use crate::{Cancel, ExecutionResult, Program, RunError};
 
 impl Sandbox {
     /// Runs nothing here.
@@ -9,7 +9,7 @@ impl Sandbox {
     /// # Errors
     ///
     /// Always.
-    pub fn run(&self, _program: &Program, _cancel: &Cancel) -> Result<Outcome, RunError> {
+    pub fn run(&self, _program: &Program, _cancel: &Cancel) -> Result<ExecutionResult, RunError> {
         Err(RunError::Program("programs are run on Unix alone".to_owned()))
     }
 }

@@ -7,7 +7,7 @@ use crate::container::{ContainerConfig, WITHOUT_LIMIT};
 use crate::sandbox::Bubblewrap;
 use crate::sandbox::{Choice, Kind, Limiting, Sandbox};
 use crate::stage::Base;
-use crate::{Cancel, Input, Outcome, Outputs, Program, RunError, SandboxError};
+use crate::{Cancel, ExecutionResult, Input, Outputs, Program, RunError, SandboxError};
 use std::path::Path;
 #[cfg(target_os = "linux")]
 use std::path::PathBuf;
@@ -93,7 +93,7 @@ fn first() -> Program {
 }
 
 /// What is wrong with how a first program ended.
-fn fault(outcome: &Outcome) -> Option<String> {
+fn fault(outcome: &ExecutionResult) -> Option<String> {
     if !outcome.verdict.is_success() {
         return Some(format!("the first program {}: {}", outcome.verdict, outcome.stderr.text().trim()));
     }

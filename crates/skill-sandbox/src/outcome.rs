@@ -8,7 +8,7 @@ use std::time::Duration;
 /// What the kernel or the monitor saw comes first. A program that only got an error from the system, and ended with a
 /// code other than 0 for it, is judged by the end of what it printed and by what is left of its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Termination {
     /// By itself.
     Exited {
         /// Its exit code.
@@ -29,7 +29,7 @@ pub enum Verdict {
     },
 }
 
-impl Verdict {
+impl Termination {
     /// The name in records.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl Verdict {
 }
 
 /// As the end of "the program ...".
-impl fmt::Display for Verdict {
+impl fmt::Display for Termination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exited { code } => write!(f, "exited with code {code}"),
@@ -125,9 +125,9 @@ pub struct OutputFile {
 
 /// What became of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ExecutionResult {
     /// How it ended.
-    pub verdict: Verdict,
+    pub verdict: Termination,
     /// Its standard output.
     pub stdout: Printed,
     /// Its standard error.
@@ -138,7 +138,7 @@ pub struct Outcome {
     pub wall: Duration,
 }
 
-impl Outcome {
+impl ExecutionResult {
     /// The content of a file that came out.
     pub fn file(&self, name: &str) -> Option<&[u8]> {
         self.files.iter().find(|file| file.name == name).map(|file| file.bytes.as_slice())

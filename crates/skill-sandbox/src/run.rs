@@ -7,7 +7,7 @@ use crate::bubblewrap::{STDIN, TEMPORARY, UNPACK, WORK};
 use crate::cgroup::Cgroup;
 use crate::channel::{Channelled, files_of, last_words, read_channel, read_printed, report};
 use crate::container::{CONTAINER_KILLED, ENGINE_FAILED};
-use crate::outcome::Outcome;
+use crate::outcome::ExecutionResult;
 use crate::program::{Cancel, Input, Outputs, Program};
 use crate::sandbox::{Kind, Sandbox};
 use crate::script::{BEGAN, Channel, RlimitSet, Script, check_name, check_path};
@@ -58,12 +58,12 @@ impl Sandbox {
     /// # Errors
     ///
     /// A program that was not run: the sandbox or an input is at fault, or the call was cancelled.
-    pub fn run(&self, program: &Program, cancel: &Cancel) -> Result<Outcome, RunError> {
+    pub fn run(&self, program: &Program, cancel: &Cancel) -> Result<ExecutionResult, RunError> {
         run(self, program, cancel)
     }
 }
 
-fn run(sandbox: &Sandbox, program: &Program, cancel: &Cancel) -> Result<Outcome, RunError> {
+fn run(sandbox: &Sandbox, program: &Program, cancel: &Cancel) -> Result<ExecutionResult, RunError> {
     if cancel.is_cancelled() {
         return Err(RunError::Cancelled);
     }
@@ -109,7 +109,7 @@ fn run(sandbox: &Sandbox, program: &Program, cancel: &Cancel) -> Result<Outcome,
         None => files_of(archive, program, limits.output),
         Some(_) => Vec::new(),
     };
-    Ok(Outcome { verdict, stdout, stderr, files, wall })
+    Ok(ExecutionResult { verdict, stdout, stderr, files, wall })
 }
 
 /// Checks what can be wrong with a program before it is started.

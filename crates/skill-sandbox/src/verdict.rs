@@ -1,6 +1,6 @@
 //! From what was seen of a program to its verdict.
 
-use crate::{Limits, Verdict};
+use crate::{Limits, Termination};
 use std::time::Duration;
 
 /// Signals that the kernel sends for resource limits, and the one that cannot be caught; the same numbers on Linux for
@@ -55,42 +55,42 @@ pub(crate) fn verdict(
     said: &str,
     wall: Duration,
     limits: &Limits,
-) -> Verdict {
+) -> Termination {
     let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
     match seen {
         // It went on forking without success, faster than the monitor looks.
-        Some(Seen::Clock) if says(&FORK_WORDS) => return Verdict::TooManyProcesses,
-        Some(Seen::Memory) => return Verdict::OutOfMemory,
-        Some(Seen::Processes) => return Verdict::TooManyProcesses,
-        Some(Seen::Output) => return Verdict::DiskFull,
-        Some(Seen::Clock) => return Verdict::TimedOut,
+        Some(Seen::Clock) if says(&FORK_WORDS) => return Termination::TooManyProcesses,
+        Some(Seen::Memory) => return Termination::OutOfMemory,
+        Some(Seen::Processes) => return Termination::TooManyProcesses,
+        Some(Seen::Output) => return Termination::DiskFull,
+        Some(Seen::Clock) => return Termination::TimedOut,
         None => {}
     }
     // The script did not come to its end: whoever ended it ended all.
     let Some(Report { code, is_disk_full, cpu, .. }) = report else {
-        return Verdict::Killed { signal: SIGKILL };
+        return Termination::Killed { signal: SIGKILL };
     };
     if code == 0 {
-        return Verdict::Exited { code };
+        return Termination::Exited { code };
     }
     let signal = (code > SIGNALLED && code < SIGNALLED + MAX_SIGNAL).then_some(code - SIGNALLED);
     match signal {
-        Some(SIGXCPU) => return Verdict::TimedOut,
+        Some(SIGXCPU) => return Termination::TimedOut,
         // The kernel's answer to a program that goes on after the other signal.
-        Some(SIGKILL) if cpu.unwrap_or(wall) >= limits.cpu => return Verdict::TimedOut,
-        Some(SIGXFSZ) => return Verdict::DiskFull,
+        Some(SIGKILL) if cpu.unwrap_or(wall) >= limits.cpu => return Termination::TimedOut,
+        Some(SIGXFSZ) => return Termination::DiskFull,
         Some(_) | None => {}
     }
     if says(&MEMORY_WORDS) {
-        Verdict::OutOfMemory
+        Termination::OutOfMemory
     } else if says(&PROCESS_WORDS) || says(&FORK_WORDS) {
-        Verdict::TooManyProcesses
+        Termination::TooManyProcesses
     } else if says(&DISK_WORDS) || is_disk_full {
-        Verdict::DiskFull
+        Termination::DiskFull
     } else if let Some(signal) = signal {
-        Verdict::Killed { signal }
+        Termination::Killed { signal }
     } else {
-        Verdict::Exited { code }
+        Termination::Exited { code }
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(seen: Option<Seen>, code: Option<i32>, said: &str, expect: Verdict) {
+    fn check(seen: Option<Seen>, code: Option<i32>, said: &str, expect: Termination) {
         let limits = Limits::default();
         let report = code.map(|code| Report { code, is_disk_full: false, seen: None, cpu: None });
         assert_eq!(verdict(seen, report, said, Duration::from_secs(1), &limits), expect);
@@ -107,22 +107,22 @@ mod tests {
 
     #[test]
     fn what_was_seen_comes_before_what_was_said() {
-        check(None, Some(0), "MemoryError", Verdict::Exited { code: 0 });
-        check(None, Some(1), "", Verdict::Exited { code: 1 });
-        check(None, Some(1), "MemoryError", Verdict::OutOfMemory);
-        check(Some(Seen::Clock), Some(1), "MemoryError", Verdict::TimedOut);
-        check(Some(Seen::Clock), None, "sh: 1: Cannot fork", Verdict::TooManyProcesses);
-        check(Some(Seen::Memory), None, "", Verdict::OutOfMemory);
-        check(Some(Seen::Processes), None, "", Verdict::TooManyProcesses);
-        check(Some(Seen::Output), None, "", Verdict::DiskFull);
-        check(None, None, "", Verdict::Killed { signal: 9 });
-        check(None, Some(139), "", Verdict::Killed { signal: 11 });
-        check(None, Some(137), "", Verdict::Killed { signal: 9 });
-        check(None, Some(152), "", Verdict::TimedOut);
-        check(None, Some(153), "", Verdict::DiskFull);
-        check(None, Some(255), "", Verdict::Exited { code: 255 });
-        check(None, Some(2), "sh: 1: Cannot fork", Verdict::TooManyProcesses);
-        check(None, Some(1), "OSError: [Errno 28] No space left on device", Verdict::DiskFull);
+        check(None, Some(0), "MemoryError", Termination::Exited { code: 0 });
+        check(None, Some(1), "", Termination::Exited { code: 1 });
+        check(None, Some(1), "MemoryError", Termination::OutOfMemory);
+        check(Some(Seen::Clock), Some(1), "MemoryError", Termination::TimedOut);
+        check(Some(Seen::Clock), None, "sh: 1: Cannot fork", Termination::TooManyProcesses);
+        check(Some(Seen::Memory), None, "", Termination::OutOfMemory);
+        check(Some(Seen::Processes), None, "", Termination::TooManyProcesses);
+        check(Some(Seen::Output), None, "", Termination::DiskFull);
+        check(None, None, "", Termination::Killed { signal: 9 });
+        check(None, Some(139), "", Termination::Killed { signal: 11 });
+        check(None, Some(137), "", Termination::Killed { signal: 9 });
+        check(None, Some(152), "", Termination::TimedOut);
+        check(None, Some(153), "", Termination::DiskFull);
+        check(None, Some(255), "", Termination::Exited { code: 255 });
+        check(None, Some(2), "sh: 1: Cannot fork", Termination::TooManyProcesses);
+        check(None, Some(1), "OSError: [Errno 28] No space left on device", Termination::DiskFull);
     }
 
     #[test]
@@ -133,9 +133,9 @@ mod tests {
             let report = Some(Report { code: 137, is_disk_full: false, seen: None, cpu });
             verdict(None, report, "", Duration::from_secs(wall), &limits)
         };
-        let killed = Verdict::Killed { signal: 9 };
-        assert_eq!((after(3, None), after(1, None)), (Verdict::TimedOut, killed));
+        let killed = Termination::Killed { signal: 9 };
+        assert_eq!((after(3, None), after(1, None)), (Termination::TimedOut, killed));
         // One that slept and killed itself, and one with two threads.
-        assert_eq!((after(100, Some(0)), after(1, Some(2))), (killed, Verdict::TimedOut));
+        assert_eq!((after(100, Some(0)), after(1, Some(2))), (killed, Termination::TimedOut));
     }
 }

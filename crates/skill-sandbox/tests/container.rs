@@ -5,8 +5,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use skill_sandbox::{
-    Cancel, Choice, ContainerConfig, Input, Limiting, Limits, Outcome, Outputs, Program, RunError, Sandbox,
-    SandboxError, Verdict,
+    Cancel, Choice, ContainerConfig, ExecutionResult, Input, Limiting, Limits, Outputs, Program, RunError,
+    Sandbox, SandboxError, Termination,
 };
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -64,7 +64,7 @@ fn shell(text: &str) -> Program {
 
 /// The outcome of a program, before which the engine does this.
 #[track_caller]
-fn outcome(script: &str, program: &Program) -> Outcome {
+fn outcome(script: &str, program: &Program) -> ExecutionResult {
     let (directory, config) = engine("");
     let sandbox = Sandbox::open(&Choice::Container(config)).unwrap();
     fs::write(directory.path().join("engine.sh"), script).unwrap();
@@ -131,34 +131,34 @@ fn a_container_gets_the_limits_and_neither_network_nor_rights() {
 }
 
 #[track_caller]
-fn check(script: &str, text: &str, expect: Verdict) {
+fn check(script: &str, text: &str, expect: Termination) {
     let limits = Limits { wall: Duration::from_secs(60), ..Limits::default() };
     let outcome = outcome(script, &Program { limits, ..shell(text) });
     assert_eq!(outcome.verdict, expect, "{script} {text}: {outcome:?}");
-    assert!(expect.is_success() || outcome.files.is_empty() || matches!(expect, Verdict::Exited { .. }));
+    assert!(expect.is_success() || outcome.files.is_empty() || matches!(expect, Termination::Exited { .. }));
 }
 
 #[test]
 fn what_the_container_shows_decides_the_verdict() {
     let count = |file: &str, text: &str| format!("echo '{text}' >$cgroup/{file}");
-    check("", "exit 3", Verdict::Exited { code: 3 });
-    check("", "kill -9 $$", Verdict::Killed { signal: 9 });
-    check("", "kill -25 $$", Verdict::DiskFull);
-    check("", "kill -24 $$", Verdict::TimedOut);
+    check("", "exit 3", Termination::Exited { code: 3 });
+    check("", "kill -9 $$", Termination::Killed { signal: 9 });
+    check("", "kill -25 $$", Termination::DiskFull);
+    check("", "kill -24 $$", Termination::TimedOut);
     // A process of the container was killed for its memory, and the program went on or not.
-    check(&count("memory.events", "oom_kill 1"), "kill -9 $$", Verdict::OutOfMemory);
-    check(&count("memory.events", "oom_kill 0"), "kill -9 $$", Verdict::Killed { signal: 9 });
-    check(&count("memory/memory.oom_control", "oom_kill 2"), "exit 1", Verdict::OutOfMemory);
-    check(&count("pids.events", "max 5"), "exit 1", Verdict::TooManyProcesses);
-    check(&count("pids/pids.events", "max 5"), "exit 1", Verdict::TooManyProcesses);
+    check(&count("memory.events", "oom_kill 1"), "kill -9 $$", Termination::OutOfMemory);
+    check(&count("memory.events", "oom_kill 0"), "kill -9 $$", Termination::Killed { signal: 9 });
+    check(&count("memory/memory.oom_control", "oom_kill 2"), "exit 1", Termination::OutOfMemory);
+    check(&count("pids.events", "max 5"), "exit 1", Termination::TooManyProcesses);
+    check(&count("pids/pids.events", "max 5"), "exit 1", Termination::TooManyProcesses);
 }
 
 #[test]
 fn a_container_that_is_killed_as_a_whole_was_out_of_memory() {
     let killed = outcome("echo began; exit 137", &shell(""));
-    assert_eq!(killed.verdict, Verdict::OutOfMemory);
+    assert_eq!(killed.verdict, Termination::OutOfMemory);
     let ended = outcome("echo began; exit 1", &shell(""));
-    assert_eq!(ended.verdict, Verdict::Killed { signal: 9 });
+    assert_eq!(ended.verdict, Termination::Killed { signal: 9 });
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_container_is_killed_by_its_name_when_its_time_is_over() {
     fs::remove_file(directory.path().join("words")).unwrap();
     let limits = Limits { wall: Duration::from_millis(300), ..Limits::default() };
     let outcome = sandbox.run(&Program { limits, ..shell("exec sleep 1000") }, &Cancel::default()).unwrap();
-    assert_eq!(outcome.verdict, Verdict::TimedOut);
+    assert_eq!(outcome.verdict, Termination::TimedOut);
     let words = fs::read_to_string(directory.path().join("words")).unwrap();
     let name = words.lines().skip_while(|word| *word != "--name").nth(1).unwrap().to_owned();
     let killed = fs::read_to_string(directory.path().join("killed")).unwrap();

@@ -304,7 +304,7 @@ fn run_all(sandbox: &Sandbox, left_out: &[&str]) {
                     let outcome = sandbox.run(&program, &Cancel::default()).unwrap();
                     let verdict = outcome.verdict;
                     let got = match verdict {
-                        skill_sandbox::Verdict::Exited { code } => format!("exited {code}"),
+                        skill_sandbox::Termination::Exited { code } => format!("exited {code}"),
                         other => other.as_str().to_owned(),
                     };
                     if got != *expect || !outcome.files.is_empty() {
@@ -624,5 +624,5 @@ fn without_a_sandbox_a_program_runs_as_this_user() {
         ..Program::new(["sleep", "60"])
     };
     let outcome = sandbox.run(&program, &Cancel::default()).unwrap();
-    assert_eq!(outcome.verdict, skill_sandbox::Verdict::TimedOut);
+    assert_eq!(outcome.verdict, skill_sandbox::Termination::TimedOut);
 }

@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::Value;
 use skillrl::core::editor::EditRules;
-use skillrl::core::schedule::{EditBudget, Schedule};
+use skillrl::core::schedule::{EditBudget, EditBudgetSchedule};
 use skillrl::core::{Edit, Gate, GateMetric, MeanScore, SkillDoc, SkillHash, StepIdx};
 use skillrl::pipeline::PromptName;
 
@@ -27,7 +27,7 @@ pub(crate) fn apply_patch(
 /// The edit budget of a step, which counts from 1.
 #[pyfunction]
 pub(crate) fn edit_budget(schedule: &str, max: u32, min: u32, total_steps: u32, step: u32) -> PyResult<u32> {
-    let found = Schedule::parse(schedule);
+    let found = EditBudgetSchedule::parse(schedule);
     let schedule = found.ok_or_else(|| PyValueError::new_err(format!("unknown schedule {schedule:?}")))?;
     let budget = EditBudget::new(schedule, max, min);
     let budget = budget.map_err(|error| PyValueError::new_err(error.to_string()))?;

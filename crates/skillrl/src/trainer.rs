@@ -213,11 +213,11 @@ pub fn settings(config: &Config) -> Result<TrainSettings, Error> {
     gate.fill(&mut settings);
     eval.fill(&mut settings);
     let (schedule, budget_control) = match train.schedule {
-        Schedule::Constant => (skill_core::Schedule::Constant, BudgetControl::Fixed),
-        Schedule::Linear => (skill_core::Schedule::Linear, BudgetControl::Fixed),
-        Schedule::Cosine => (skill_core::Schedule::Cosine, BudgetControl::Fixed),
+        Schedule::Constant => (skill_core::EditBudgetSchedule::Constant, BudgetControl::Fixed),
+        Schedule::Linear => (skill_core::EditBudgetSchedule::Linear, BudgetControl::Fixed),
+        Schedule::Cosine => (skill_core::EditBudgetSchedule::Cosine, BudgetControl::Fixed),
         // Nothing falls: the maximum is what an analyst may propose.
-        Schedule::Autonomous => (skill_core::Schedule::Constant, BudgetControl::Autonomous),
+        Schedule::Autonomous => (skill_core::EditBudgetSchedule::Constant, BudgetControl::Autonomous),
     };
     settings.edit_budget = EditBudget::new(schedule, train.edit_budget, train.min_edit_budget)
         .map_err(|error| Error::Env(EnvError::Configuration { message: error.to_string() }))?;

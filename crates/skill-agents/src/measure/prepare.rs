@@ -52,7 +52,7 @@ pub struct Prepared {
 
 /// How an agent plays a model in one call.
 #[derive(Debug, Clone, Copy)]
-pub struct Part<'a> {
+pub struct CallOptions<'a> {
     /// What it may do.
     pub rights: &'a Rights,
     /// How much the model thinks, for agents that can be told.
@@ -123,24 +123,29 @@ pub fn prepare(setup: &Setup, query: &str, at: &Path) -> io::Result<Prepared> {
 /// # Errors
 ///
 /// A file that cannot be written or copied.
-pub fn prepare_play(setup: &Setup, part: &Part<'_>, prompt: &str, at: &Path) -> io::Result<Prepared> {
+pub fn prepare_play(
+    setup: &Setup,
+    options: &CallOptions<'_>,
+    prompt: &str,
+    at: &Path,
+) -> io::Result<Prepared> {
     let (project, play) = (project_of(at), &setup.agent.play);
     make_repository(&project)?;
-    write_settings(setup, part.rights.settings.as_ref(), &project)?;
+    write_settings(setup, options.rights.settings.as_ref(), &project)?;
     let skills = project.join(&setup.agent.project_skills);
     if play.arguments.iter().any(|word| word == "{skills}") {
         std::fs::create_dir_all(&skills)?;
     }
-    let effort = part.effort.map(|effort| (&play.effort, "{effort}", effort));
-    let schema = part.schema.map(|schema| (&play.schema, "{schema}", schema));
+    let effort = options.effort.map(|effort| (&play.effort, "{effort}", effort));
+    let schema = options.schema.map(|schema| (&play.schema, "{schema}", schema));
     let told = effort.into_iter().chain(schema);
     let told =
         told.flat_map(|(words, place, value)| words.iter().map(move |word| word.replace(place, value)));
-    let fixed = play.arguments.iter().chain(&part.rights.arguments);
+    let fixed = play.arguments.iter().chain(&options.rights.arguments);
     let fixed = fixed.map(|word| word.replace("{skills}", &skills.display().to_string()));
-    let arguments = fixed.chain(told).chain(part.arguments.iter().cloned());
+    let arguments = fixed.chain(told).chain(options.arguments.iter().cloned());
     let mut prepared = started(setup, arguments, prompt, at, project)?;
-    prepared.launch.env.extend(part.rights.env.clone());
+    prepared.launch.env.extend(options.rights.env.clone());
     Ok(prepared)
 }
 

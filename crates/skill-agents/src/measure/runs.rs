@@ -1,11 +1,11 @@
 //! The runs of a measurement: those that are on record are not made again, the others up to the caps.
 
 use super::{
-    Ended, Key, LaunchError, Launched, Launcher, Record, Setup, Spending, Store, StoreError, prepare,
+    Ended, Key, LaunchError, Launched, Launcher, Record, Setup, StartCosts, Store, StoreError, prepare,
 };
 use crate::home::{HomeError, SessionFile};
 use crate::loads::{How, Loads, RunUsage};
-use crate::outcome::Outcome;
+use crate::outcome::TriggerOutcome;
 use crate::query::Query;
 use crate::read::{ReadOptions, base_name, read_case};
 use crate::table::ListingIn;
@@ -45,7 +45,7 @@ impl Caps {
     }
 
     /// Why nothing more may be started after so many starts at this cost; `None` where something may.
-    pub(super) fn stop_after(&self, n_starts: usize, spending: &Spending) -> Option<Stop> {
+    pub(super) fn stop_after(&self, n_starts: usize, spending: &StartCosts) -> Option<Stop> {
         if self.calls.is_some_and(|most| n_starts >= most) {
             return Some(Stop::Calls(n_starts));
         }
@@ -155,7 +155,7 @@ struct State {
     measured: Measured,
     n_starts: usize,
     /// Starts that are under way are among those of unknown cost.
-    spending: Spending,
+    spending: StartCosts,
     n_failures: usize,
 }
 
@@ -381,8 +381,8 @@ fn record_of(
     // A load that was seen is one, however the run ended.
     if record.failed.is_some() {
         for outcome in record.outcomes.values_mut() {
-            if !matches!(outcome, Outcome::Triggered | Outcome::Attempted) {
-                *outcome = Outcome::Failed;
+            if !matches!(outcome, TriggerOutcome::Triggered | TriggerOutcome::Attempted) {
+                *outcome = TriggerOutcome::Failed;
             }
         }
     }
@@ -427,12 +427,12 @@ pub(super) fn last_words(launched: &Launched) -> String {
 }
 
 /// The outcome of a skill; a run whose listing should be on record and is not has measured nothing.
-fn outcome(setup: &Setup, found: &Loads, skill: &str, failed: &mut Option<String>) -> Outcome {
-    let Some(row) = found.trigger.get(base_name(skill)) else { return Outcome::Failed };
+fn outcome(setup: &Setup, found: &Loads, skill: &str, failed: &mut Option<String>) -> TriggerOutcome {
+    let Some(row) = found.trigger.get(base_name(skill)) else { return TriggerOutcome::Failed };
     let shows_listing = setup.agent.listing_in != ListingIn::Nowhere;
-    if row.outcome == Outcome::NotTriggered && row.offered.is_none() && shows_listing {
+    if row.outcome == TriggerOutcome::NotTriggered && row.offered.is_none() && shows_listing {
         failed.get_or_insert_with(|| "no record shows whether the skills were listed".to_owned());
-        return Outcome::Failed;
+        return TriggerOutcome::Failed;
     }
     row.outcome
 }

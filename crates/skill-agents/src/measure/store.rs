@@ -3,7 +3,7 @@
 //! A start is on record before the agent is started, so a cap counts it whatever happens afterwards.
 
 use crate::loads::RunUsage;
-use crate::outcome::Outcome;
+use crate::outcome::TriggerOutcome;
 use crate::query::Query;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ impl Key {
 
 /// What starts have cost until now, as far as the agent reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Spending {
+pub struct StartCosts {
     /// US dollars that are known.
     pub known: f64,
     /// The most that one start cost.
@@ -56,7 +56,7 @@ pub struct Spending {
     pub n_unknown: usize,
 }
 
-impl Spending {
+impl StartCosts {
     /// US dollars, with the largest cost for each start whose cost is not known.
     pub fn total(&self) -> f64 {
         self.known + self.largest * self.n_unknown as f64
@@ -87,7 +87,7 @@ pub struct Record {
     /// The model, as they say it.
     pub model: Option<String>,
     /// What became of each skill.
-    pub outcomes: BTreeMap<String, Outcome>,
+    pub outcomes: BTreeMap<String, TriggerOutcome>,
     /// Skills that were loaded by the model, each with the turn of its first load.
     pub loaded: BTreeMap<String, usize>,
     /// Replies of the model.
@@ -354,8 +354,8 @@ impl Store {
     /// # Errors
     ///
     /// A file that cannot be read.
-    pub fn spending(&self) -> Result<Spending, StoreError> {
-        let mut spending = Spending::default();
+    pub fn spending(&self) -> Result<StartCosts, StoreError> {
+        let mut spending = StartCosts::default();
         let bytes = self.lines(COSTS)?;
         let text = String::from_utf8_lossy(&bytes);
         let mut n_known = 0;

@@ -7,7 +7,7 @@ use crate::event::What;
 use crate::home::SessionFile;
 use crate::listing::Offer;
 use crate::loads::{Failed, How, Load, Loads, NotVisible, Prompt, RunUsage, ToolCall, TriggerRow};
-use crate::outcome::Outcome;
+use crate::outcome::TriggerOutcome;
 use crate::table::{Agent, OverBudget};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -237,19 +237,19 @@ fn trigger(
         };
         let (is_offered, is_described) = (in_listing(false), in_listing(true));
         let outcome = if mine.iter().any(|load| load.how != How::Person) {
-            Outcome::Triggered
+            TriggerOutcome::Triggered
         } else if !mine.is_empty() {
-            Outcome::CalledByPerson
+            TriggerOutcome::CalledByPerson
         } else if is_tried {
-            Outcome::Attempted
+            TriggerOutcome::Attempted
         } else if has_failed {
-            Outcome::Failed
+            TriggerOutcome::Failed
         } else if is_offered == Some(false) {
-            Outcome::NotOffered
+            TriggerOutcome::NotOffered
         } else if is_described == Some(false) {
-            Outcome::OfferedWithoutDescription
+            TriggerOutcome::OfferedWithoutDescription
         } else {
-            Outcome::NotTriggered
+            TriggerOutcome::NotTriggered
         };
         TriggerRow { offered: is_offered, described: is_described, outcome }
     };

@@ -18,7 +18,7 @@ pub struct AgentReply {
     /// What the program has used up, where that is why it ended.
     pub used_up: Option<UsedUp>,
     /// Why this is not a reply.
-    pub fault: Option<Fault>,
+    pub fault: Option<AgentFailure>,
     /// The tokens that it reports.
     pub usage: Option<RunUsage>,
 }
@@ -34,7 +34,7 @@ pub enum UsedUp {
 
 /// What went wrong instead of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub enum AgentFailure {
     /// The model refused.
     Refused,
     /// The program says that it failed.
@@ -64,13 +64,13 @@ pub fn read_reply(agent: &Agent, stream: &str, files: &[SessionFile]) -> AgentRe
         _ => None,
     });
     let fault = match end.fault {
-        Some((why, ..)) if why == REFUSED => Some(Fault::Refused),
+        Some((why, ..)) if why == REFUSED => Some(AgentFailure::Refused),
         Some((why, status, said)) => {
-            Some(Fault::Reported { said: if said.is_empty() { why } else { said }, status })
+            Some(AgentFailure::Reported { said: if said.is_empty() { why } else { said }, status })
         }
-        None if stream.n_records == 0 => Some(Fault::NoRecords),
-        None if !end.has_ended => Some(Fault::NoEnd),
-        None if text.is_empty() => Some(Fault::NoText),
+        None if stream.n_records == 0 => Some(AgentFailure::NoRecords),
+        None if !end.has_ended => Some(AgentFailure::NoEnd),
+        None if text.is_empty() => Some(AgentFailure::NoText),
         None => None,
     };
     AgentReply {

@@ -1,7 +1,7 @@
 //! Files of queries, and what agents list of skills.
 
 use skill_agents::query::{Query, QueryFault, read_queries, warnings};
-use skill_agents::{MEASURED_WINDOW, Shown, Skill, SkillFault, Texts, agent, listed};
+use skill_agents::{DescriptionVisibility, MEASURED_WINDOW, Skill, SkillFault, Texts, agent, listed};
 use skill_core::SkillPackage;
 use skill_core::carried::CarriedFile;
 
@@ -136,7 +136,7 @@ fn what_codex_is_told_is_read_or_named() {
     assert!(matches!(with(b"policy: \xff"), Err(SkillFault::CodexFile { .. })));
 }
 
-fn shown(name: &str, skills: &[Skill], with_bundled: bool) -> Vec<Shown> {
+fn shown(name: &str, skills: &[Skill], with_bundled: bool) -> Vec<DescriptionVisibility> {
     let row = agent(name).unwrap().unwrap();
     let skills: Vec<&Skill> = skills.iter().collect();
     listed(row, &skills, with_bundled, MEASURED_WINDOW).into_iter().map(|row| row.shown).collect()
@@ -171,10 +171,10 @@ fn a_larger_window_lists_more_of_the_descriptions() {
 #[test]
 fn long_descriptions_are_cut_dropped_or_not_listed() {
     let long = [skill("a", 2000, "")];
-    assert_eq!(shown("claude-code", &long, false), [Shown::Cut(1536)]);
-    assert_eq!(shown("codex", &long, false), [Shown::Cut(1024)]);
-    assert_eq!(shown("copilot-cli", &long, false), [Shown::TooLong]);
-    assert_eq!(shown("gemini-cli", &long, false), [Shown::Whole]);
+    assert_eq!(shown("claude-code", &long, false), [DescriptionVisibility::Cut(1536)]);
+    assert_eq!(shown("codex", &long, false), [DescriptionVisibility::Cut(1024)]);
+    assert_eq!(shown("copilot-cli", &long, false), [DescriptionVisibility::TooLong]);
+    assert_eq!(shown("gemini-cli", &long, false), [DescriptionVisibility::Whole]);
 }
 
 #[test]
@@ -182,14 +182,14 @@ fn budgets_are_near_those_that_were_measured() {
     let of = |n: usize, n_chars: usize| -> Vec<Skill> {
         (0..n).map(|idx| skill(&format!("filler-{idx:03}"), n_chars, "")).collect()
     };
-    let n_whole = |rows: &[Shown]| rows.iter().filter(|shown| shown.is_whole()).count();
+    let n_whole = |rows: &[DescriptionVisibility]| rows.iter().filter(|shown| shown.is_whole()).count();
     // Claude Code beside its own skills: one of 1,000 characters, eight of 200.
     assert_eq!(n_whole(&shown("claude-code", &of(2, 1000), true)), 1);
     let rows = n_whole(&shown("claude-code", &of(12, 200), true));
     assert!((7..=10).contains(&rows), "{rows}");
     // Codex cuts all to one length: 650 of 20, about 140 of 80.
     let length = |n: usize| match shown("codex", &of(n, 1000), true)[0] {
-        Shown::Cut(length) => length,
+        DescriptionVisibility::Cut(length) => length,
         other => panic!("{other:?}"),
     };
     assert!(
@@ -205,13 +205,13 @@ fn budgets_are_near_those_that_were_measured() {
 fn skills_for_people_alone_are_not_listed_by_agents_that_heed_it() {
     let skills = [skill("a", 20, "disable-model-invocation: true\n")];
     for (name, expect) in [
-        ("claude-code", Shown::ForPeople),
-        ("copilot-cli", Shown::ForPeople),
-        ("pi", Shown::ForPeople),
-        ("qwen-code", Shown::ForPeople),
-        ("codex", Shown::Whole),
-        ("gemini-cli", Shown::Whole),
-        ("opencode", Shown::Whole),
+        ("claude-code", DescriptionVisibility::ForPeople),
+        ("copilot-cli", DescriptionVisibility::ForPeople),
+        ("pi", DescriptionVisibility::ForPeople),
+        ("qwen-code", DescriptionVisibility::ForPeople),
+        ("codex", DescriptionVisibility::Whole),
+        ("gemini-cli", DescriptionVisibility::Whole),
+        ("opencode", DescriptionVisibility::Whole),
     ] {
         assert_eq!(shown(name, &skills, false), [expect], "{name}");
     }

@@ -12,7 +12,7 @@ use skill_agents::measure::{
 use skill_agents::query::{Query, read_queries};
 use skill_agents::rates::{Stratum, rate};
 use skill_agents::report::report;
-use skill_agents::{Outcome, Skill, agent};
+use skill_agents::{Skill, TriggerOutcome, agent};
 use skill_core::SkillPackage;
 use skill_core::carried::CarriedFile;
 use std::collections::BTreeMap;
@@ -239,7 +239,7 @@ async fn nothing_but_the_listing_points_at_the_skill() {
     let agent = Looking(agent);
     let measured = measure(&setup, &queries, 1, &store(dir.path()), &agent, &CAPS, &quiet).await.unwrap();
     let record = measured.records.values().next().unwrap();
-    assert_eq!(record.outcomes["invoice"], Outcome::NotTriggered);
+    assert_eq!(record.outcomes["invoice"], TriggerOutcome::NotTriggered);
 }
 
 #[tokio::test]
@@ -265,7 +265,7 @@ async fn what_is_on_record_is_not_run_again_and_failures_are() {
     let failed = measure(&other, &queries, 2, &store(dir.path()), &agent, &CAPS, &quiet).await.unwrap();
     assert!(matches!(failed.stop, Some(Stop::KeepsFailing(_))), "{:?}", failed.stop);
     assert_eq!(agent.n_starts(), 3);
-    assert!(failed.records.values().all(|record| record.outcomes["invoice"] == Outcome::Failed));
+    assert!(failed.records.values().all(|record| record.outcomes["invoice"] == TriggerOutcome::Failed));
     *agent.fault.lock() = None;
     let fixed = measure(&other, &queries, 2, &store(dir.path()), &agent, &CAPS, &quiet).await.unwrap();
     assert_eq!((fixed.stop, fixed.records.len(), agent.n_starts()), (None, 10, 13));
@@ -344,7 +344,10 @@ async fn a_query_with_another_text_is_another_run() {
             measure(&setup, &query(text), 1, &store(dir.path()), &agent, &CAPS, &quiet).await.unwrap();
         found.push((measured.records[&("one".to_owned(), 1)].outcomes["invoice"], agent.n_starts()));
     }
-    assert_eq!(found, [(Outcome::Triggered, 1), (Outcome::NotTriggered, 2), (Outcome::Triggered, 2)]);
+    assert_eq!(
+        found,
+        [(TriggerOutcome::Triggered, 1), (TriggerOutcome::NotTriggered, 2), (TriggerOutcome::Triggered, 2)]
+    );
 }
 
 #[tokio::test]
@@ -372,7 +375,7 @@ async fn a_run_without_any_reply_is_a_failure_and_no_miss() {
         measure(&setup, &queries(1, 0), 1, &store(dir.path()), &agent, &CAPS, &quiet).await.unwrap();
     let record = measured.records.values().next().unwrap();
     assert!(record.failed.is_some(), "{record:?}");
-    assert_eq!(record.outcomes["invoice"], Outcome::Failed);
+    assert_eq!(record.outcomes["invoice"], TriggerOutcome::Failed);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use crate::bank::Bank;
 use crate::error::BankError;
 use crate::event::{Author, BankEvent, Basis, Reason};
 use crate::lint::LintFinding;
-use crate::skill::{Content, Evidence, SkillRef, Source, State, Tier};
+use crate::skill::{Content, Evidence, SkillProvenance, SkillRef, State, Tier};
 use crate::words::words;
 use serde::{Deserialize, Serialize};
 use skill_core::SkillPartId;
@@ -19,14 +19,14 @@ pub struct Proposal {
     /// The change.
     pub change: Change,
     /// Who it comes from.
-    pub source: Source,
+    pub source: SkillProvenance,
     /// What it was made from.
     pub evidence: Evidence,
 }
 
 impl Proposal {
     /// A proposal of this change.
-    pub fn new(change: Change, source: Source, evidence: Evidence) -> Self {
+    pub fn new(change: Change, source: SkillProvenance, evidence: Evidence) -> Self {
         Self { change, source, evidence }
     }
 }

@@ -3,7 +3,7 @@
 use super::{Change, DistillError, Distillation, LeftOut, LeftOutReason, Proposal};
 use crate::episode::{TrainEpisode, steps_text};
 use crate::lint::{Forbidden, LintRule, lint_skill};
-use crate::skill::{Content, Evidence, Source, Tier};
+use crate::skill::{Content, Evidence, SkillProvenance, Tier};
 
 /// Proposes each episode as it was recorded, in the tier of its type, without a call.
 ///
@@ -42,7 +42,7 @@ pub fn raw_episodes(episodes: &[TrainEpisode]) -> Result<Distillation, DistillEr
             trajectories: vec![episode.id.clone()],
             ..Evidence::default()
         };
-        raw.proposals.push(Proposal::new(Change::Add { tier, content }, Source::Recorded, evidence));
+        raw.proposals.push(Proposal::new(Change::Add { tier, content }, SkillProvenance::Recorded, evidence));
     }
     if raw.proposals.is_empty() {
         return Err(DistillError::NoEpisodes);

@@ -40,7 +40,7 @@ pub struct EpisodeFile {
 impl EpisodeFile {
     /// The line in which the file was cut off; `None` for a whole file.
     pub fn cut_at(&self) -> Option<usize> {
-        self.skipped.iter().find(|skipped| skipped.fault == Fault::CutOff).map(|skipped| skipped.line)
+        self.skipped.iter().find(|skipped| skipped.fault == SkipReason::CutOff).map(|skipped| skipped.line)
     }
 }
 
@@ -53,13 +53,13 @@ pub struct Skipped {
     /// The line of the file, from 1; 0 for a record of a list, whose line is not known.
     pub line: usize,
     /// The reason.
-    pub fault: Fault,
+    pub fault: SkipReason,
 }
 
 impl fmt::Display for Skipped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.fault, self.line) {
-            (Fault::CutOff, line) => write!(f, "line {line}: the file is cut off here"),
+            (SkipReason::CutOff, line) => write!(f, "line {line}: the file is cut off here"),
             (fault, 0) => write!(f, "record {}: {fault}", self.record),
             (fault, line) => write!(f, "line {line}: {fault}"),
         }
@@ -69,7 +69,7 @@ impl fmt::Display for Skipped {
 /// Why a record was left out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum SkipReason {
     /// The file ends in the middle of this record.
     #[error("the file is cut off in this record")]
     CutOff,
@@ -173,7 +173,7 @@ pub fn read_episodes(text: &str) -> Result<EpisodeFile, EpisodeError> {
         match read_record(format, value) {
             Ok(episode) if ids.insert(episode.id.clone()) => episodes.push(episode),
             Ok(Episode { id, .. }) => {
-                skipped.push(Skipped { record: number, line, fault: Fault::SameId { id } });
+                skipped.push(Skipped { record: number, line, fault: SkipReason::SameId { id } });
             }
             Err(fault) => skipped.push(Skipped { record: number, line, fault }),
         }
@@ -199,9 +199,9 @@ fn format_of(record: &Value) -> Option<EpisodeFormat> {
     shapes.into_iter().find(|(has_shape, _)| has_shape(record)).map(|(_, format)| format)
 }
 
-fn read_record(format: EpisodeFormat, record: Value) -> Result<Episode, Fault> {
+fn read_record(format: EpisodeFormat, record: Value) -> Result<Episode, SkipReason> {
     if format_of(&record) != Some(format) {
-        return Err(Fault::OtherShape { format });
+        return Err(SkipReason::OtherShape { format });
     }
     let read = match format {
         EpisodeFormat::Episodes => own::read(record),
@@ -210,7 +210,7 @@ fn read_record(format: EpisodeFormat, record: Value) -> Result<Episode, Fault> {
         EpisodeFormat::Eto => eto::read(&record),
         EpisodeFormat::Krill => krill::read(&record),
     };
-    read.map_err(|message| Fault::BadRecord { message })
+    read.map_err(|message| SkipReason::BadRecord { message })
 }
 
 fn keys_of(record: &Value) -> String {
@@ -245,7 +245,7 @@ fn records_of_list(text: &str) -> Result<Records, EpisodeError> {
         if values.is_empty() {
             return Err(EpisodeError::CutOff { line });
         }
-        skipped.push(Skipped { record: values.len() + 1, line, fault: Fault::CutOff });
+        skipped.push(Skipped { record: values.len() + 1, line, fault: SkipReason::CutOff });
     }
     let records = (1..).zip(values).map(|(number, value)| Record { number, line: 0, value }).collect();
     Ok(Records { records, skipped })
@@ -279,10 +279,10 @@ fn records_of_lines(text: &str) -> Result<Records, EpisodeError> {
         match serde_json::from_str(content) {
             Ok(value) => records.push(Record { number, line, value }),
             Err(error) if line == last && error.is_eof() => {
-                skipped.push(Skipped { record: number, line, fault: Fault::CutOff });
+                skipped.push(Skipped { record: number, line, fault: SkipReason::CutOff });
             }
             Err(error) => {
-                let fault = Fault::NotJson { message: error.to_string() };
+                let fault = SkipReason::NotJson { message: error.to_string() };
                 skipped.push(Skipped { record: number, line, fault });
             }
         }

@@ -24,7 +24,7 @@ use crate::distill::Admit;
 use crate::error::BankError;
 use crate::event::{Author, BankEvent, Basis};
 use crate::lint::{LintFinding, lint_text};
-use crate::skill::{Content, Evidence, SkillRef, Source, Tier};
+use crate::skill::{Content, Evidence, SkillProvenance, SkillRef, Tier};
 use document::Entry;
 use serde_json::Value;
 use skill_core::canonical::hex_sha256;
@@ -218,7 +218,7 @@ pub fn read_as(text: &str, admit: Admit) -> Result<ReadBank, BankError> {
         }
         let skill = SkillRef::new(id, 1);
         let evidence = Evidence::default();
-        let proposed = BankEvent::proposed(skill.clone(), tier, content, Source::Imported, evidence);
+        let proposed = BankEvent::proposed(skill.clone(), tier, content, SkillProvenance::Imported, evidence);
         bank.record(0, Author::Process, proposed)?;
         if admit == Admit::Unmeasured {
             let admitted = BankEvent::Admitted { skill, basis: Basis::Unmeasured };

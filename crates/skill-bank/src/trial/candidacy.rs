@@ -9,7 +9,7 @@ use super::items::{ItemRate, TriedItems};
 use super::standing::over_cap;
 use super::state::GROUPS_PER_LOOK;
 use crate::bank::Bank;
-use crate::event::{BankEvent, Basis, Occasion, Reason, Verdict};
+use crate::event::{BankEvent, Basis, Occasion, Reason, TrialVerdict};
 use crate::skill::{SkillRef, State, Tier, Utility, ViewedSkill};
 use crate::view::BankView;
 use skill_core::stats::stratified::TrialRule;
@@ -117,7 +117,7 @@ impl Candidacy {
             skill: self.skill.clone(),
             occasion: Occasion::Trial,
             utility: None,
-            verdict: Some(Verdict::Undecided),
+            verdict: Some(TrialVerdict::Undecided),
             e_better: None,
             e_worse: None,
             p_better: None,
@@ -125,21 +125,21 @@ impl Candidacy {
     }
 
     /// The consequence of this verdict in this bank.
-    pub fn consequence(&self, bank: &Bank, verdict: Verdict) -> Consequence {
+    pub fn consequence(&self, bank: &Bank, verdict: TrialVerdict) -> Consequence {
         let event = match (verdict, self.is_retirement) {
             // An active skill that helps stays.
-            (Verdict::Undecided, _) | (Verdict::Admit, true) => return Consequence::Nothing,
-            (Verdict::Admit, false) => self.admission(bank),
-            (Verdict::Reject, true) => {
+            (TrialVerdict::Undecided, _) | (TrialVerdict::Admit, true) => return Consequence::Nothing,
+            (TrialVerdict::Admit, false) => self.admission(bank),
+            (TrialVerdict::Reject, true) => {
                 BankEvent::Retired { skill: self.skill.clone(), reason: Reason::Proposed }
             }
-            (Verdict::Reject, false) => {
+            (TrialVerdict::Reject, false) => {
                 BankEvent::Retired { skill: self.skill.clone(), reason: Reason::Trial }
             }
         };
         // A rejected candidate replaces no skill, so pinned skills do not matter.
         let only_ends =
-            verdict == Verdict::Reject && !self.is_retirement && self.state(bank) == Some(State::Trial);
+            verdict == TrialVerdict::Reject && !self.is_retirement && self.state(bank) == Some(State::Trial);
         match self.obstacle(bank).filter(|_| !only_ends) {
             Some(problem) => Consequence::Hindered(problem),
             None => Consequence::Event(Box::new(event)),

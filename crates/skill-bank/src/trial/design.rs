@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use skill_core::ItemId;
 use skill_core::canonical::{canonical_json, hex_sha256};
 use skill_core::random::Dice;
-use skill_core::stats::stratified::{Arm, Group, GroupShape, ScoreGroup, TrialRule};
+use skill_core::stats::stratified::{Arm, GroupShape, ScoreGroup, TaskStratum, TrialRule};
 
 /// Groups of the fresh measurement of an admitted skill, at least: with fewer nothing is known of its interval.
 pub const GROUPS_PER_INTERVAL: u64 = 8;
@@ -74,7 +74,7 @@ impl PlannedGroup {
     /// # Errors
     ///
     /// [`TrialError::WrongRollouts`] if there is not one result for each sample.
-    pub fn of_results(&self, successes: &[Option<bool>]) -> Result<Group, TrialError> {
+    pub fn of_results(&self, successes: &[Option<bool>]) -> Result<TaskStratum, TrialError> {
         if successes.len() != self.halves.len() {
             return Err(TrialError::WrongRollouts {
                 group: self.place,
@@ -90,7 +90,7 @@ impl PlannedGroup {
                 (Half::With | Half::Without, None) => {}
             }
         }
-        Ok(Group { new, old })
+        Ok(TaskStratum { new, old })
     }
 }
 

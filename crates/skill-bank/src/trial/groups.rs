@@ -6,7 +6,7 @@ use super::error::TrialError;
 use super::numbers::TrialNumbers;
 use serde::{Deserialize, Serialize};
 use skill_core::stats::stratified::{
-    Group, GroupShape, OddsEProcess, ScoreGroup, Stratified, StratifiedScores, TrialRule, has_reached,
+    GroupShape, OddsEProcess, ScoreGroup, Stratified, StratifiedScores, TaskStratum, TrialRule, has_reached,
     is_at_most,
 };
 use std::collections::BTreeMap;
@@ -50,16 +50,16 @@ pub struct TrialResult {
 
 /// The results of one group, see [`PlannedGroup::of_rollouts`](super::PlannedGroup::of_rollouts).
 ///
-/// Made of a [`Group`], it has no scores and fits trials of successes only.
+/// Made of a [`TaskStratum`], it has no scores and fits trials of successes only.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialGroup {
-    successes: Group,
+    successes: TaskStratum,
     /// As many scores in each half as it has rollouts.
     scores: Option<ScoreGroup>,
 }
 
 impl TrialGroup {
-    pub(super) fn new(successes: Group, scores: ScoreGroup) -> Self {
+    pub(super) fn new(successes: TaskStratum, scores: ScoreGroup) -> Self {
         Self { successes, scores: Some(scores) }
     }
 
@@ -77,8 +77,8 @@ impl TrialGroup {
     }
 }
 
-impl From<Group> for TrialGroup {
-    fn from(successes: Group) -> Self {
+impl From<TaskStratum> for TrialGroup {
+    fn from(successes: TaskStratum) -> Self {
         Self { successes, scores: None }
     }
 }

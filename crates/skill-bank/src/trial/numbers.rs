@@ -1,6 +1,6 @@
 //! The numbers behind a decision.
 
-use crate::event::{BankEvent, Occasion, Verdict};
+use crate::event::{BankEvent, Occasion, TrialVerdict};
 use crate::skill::{SkillRef, Utility};
 use serde::{Deserialize, Serialize};
 use skill_core::stats::stratified::{OddsInterval, Stratified, StratifiedScores};
@@ -94,7 +94,7 @@ impl TrialNumbers {
     }
 
     /// The event that a skill was measured with these numbers.
-    pub fn measured(&self, skill: &SkillRef, occasion: Occasion, verdict: Option<Verdict>) -> BankEvent {
+    pub fn measured(&self, skill: &SkillRef, occasion: Occasion, verdict: Option<TrialVerdict>) -> BankEvent {
         BankEvent::Measured {
             skill: skill.clone(),
             occasion,

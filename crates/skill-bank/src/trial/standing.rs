@@ -5,7 +5,7 @@ use super::numbers::TrialNumbers;
 use crate::skill::{SkillRef, ViewedSkill};
 use serde::{Deserialize, Serialize};
 use skill_core::random::Dice;
-use skill_core::stats::stratified::{Arm, Group, Stratified, has_reached};
+use skill_core::stats::stratified::{Arm, Stratified, TaskStratum, has_reached};
 use skill_core::{ItemId, SkillPartId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -109,7 +109,7 @@ impl Standing {
         let new = arm(None);
         let skills: BTreeSet<&SkillRef> = shown.iter().collect();
         for skill in skills {
-            let group = Group { new, old: arm(Some(skill)) };
+            let group = TaskStratum { new, old: arm(Some(skill)) };
             // An uninformative group only makes the file longer.
             if group.difference().is_some() {
                 self.skills.entry(skill.clone()).or_default().push(group);

@@ -4,7 +4,7 @@ use super::design::TrialDesign;
 use super::error::TrialError;
 use super::groups::{TrialGroup, TrialGroups};
 use super::numbers::TrialNumbers;
-use crate::event::Verdict;
+use crate::event::TrialVerdict;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub enum Ground {
 #[serde(deny_unknown_fields)]
 pub struct Decision {
     /// What becomes of the candidate.
-    pub verdict: Verdict,
+    pub verdict: TrialVerdict,
     /// Why the trial ended here.
     pub ground: Ground,
     /// Groups that were needed for it, from the first one on.
@@ -154,10 +154,10 @@ impl TrialState {
     fn decided(&self) -> Option<Decision> {
         let ground = self.ground()?;
         let verdict = match ground {
-            Ground::Better => Verdict::Admit,
-            Ground::Worse => Verdict::Reject,
-            Ground::OutOfReach | Ground::Limit if self.groups.difference() <= 0.0 => Verdict::Reject,
-            Ground::OutOfReach | Ground::Limit => Verdict::Undecided,
+            Ground::Better => TrialVerdict::Admit,
+            Ground::Worse => TrialVerdict::Reject,
+            Ground::OutOfReach | Ground::Limit if self.groups.difference() <= 0.0 => TrialVerdict::Reject,
+            Ground::OutOfReach | Ground::Limit => TrialVerdict::Undecided,
         };
         Some(Decision { verdict, ground, n_groups: self.n_seen, numbers: self.numbers() })
     }

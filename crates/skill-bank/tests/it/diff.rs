@@ -2,7 +2,8 @@
 
 use skill_bank::format::read;
 use skill_bank::{
-    Author, Bank, BankDiff, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, State, Tier,
+    Author, Bank, BankDiff, BankEvent, Basis, Content, Evidence, Reason, SkillProvenance, SkillRef, State,
+    Tier,
 };
 use skill_core::SkillPartId;
 
@@ -22,7 +23,7 @@ fn record(bank: &mut Bank, event: BankEvent) {
 
 fn proposed(skill: &SkillRef, principle: &str) -> BankEvent {
     let content = Content::principle("Ask", principle, "");
-    BankEvent::proposed(skill.clone(), Tier::General, content, Source::Person, Evidence::default())
+    BankEvent::proposed(skill.clone(), Tier::General, content, SkillProvenance::Person, Evidence::default())
 }
 
 #[test]

@@ -10,7 +10,7 @@ use skill_bank::distill::{
 };
 use skill_bank::episode::{Episode, EpisodeStep, TrainEpisode};
 use skill_bank::lint::{Forbidden, LintRule};
-use skill_bank::{Bank, Content, Source, State, Tier};
+use skill_bank::{Bank, Content, SkillProvenance, State, Tier};
 use skill_core::{ItemId, Role, Usage};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, CallPlace, ChatModel, ChatReply, ChatRequest, EmbeddingModel, LlmError};
@@ -161,7 +161,7 @@ async fn the_number_of_calls_is_known_before_and_merges_name_their_sources() {
     assert!(general.evidence.calls >= 2 && general.evidence.prompt_sha256.is_some());
     assert_eq!(general.evidence.teacher.as_deref(), Some("scripted/teacher"));
     assert_eq!(outcome.proposals.len(), 5, "one for each tier");
-    assert!(outcome.proposals.iter().all(|proposal| proposal.source == Source::Distilled));
+    assert!(outcome.proposals.iter().all(|proposal| proposal.source == SkillProvenance::Distilled));
 }
 
 #[tokio::test]

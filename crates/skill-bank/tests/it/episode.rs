@@ -4,8 +4,9 @@ use crate::support::{conformance, conformance_json, episode, train};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use skill_bank::episode::{
-    Episode, EpisodeError, EpisodeFormat, EpisodeStep, Fault, ItemSets, TestItems, TrainItems, TrialItems,
-    ValidationItems, assign_types, episode_line, krill_trajectories, read_episodes, render_episode,
+    Episode, EpisodeError, EpisodeFormat, EpisodeStep, ItemSets, SkipReason, TestItems, TrainItems,
+    TrialItems, ValidationItems, assign_types, episode_line, krill_trajectories, read_episodes,
+    render_episode,
 };
 use skill_core::{
     FinishReason, ItemId, Role, RolloutResult, SkillPartId, Trajectory, TrajectoryMessage, TrajectoryTurn,
@@ -165,10 +166,10 @@ fn records_that_cannot_be_read_are_reported_and_the_others_are_kept() {
     assert!(matches!(
         faults.as_slice(),
         [
-            (2, Fault::NotJson { .. }),
-            (4, Fault::SameId { .. }),
-            (5, Fault::OtherShape { .. }),
-            (6, Fault::BadRecord { .. })
+            (2, SkipReason::NotJson { .. }),
+            (4, SkipReason::SameId { .. }),
+            (5, SkipReason::OtherShape { .. }),
+            (6, SkipReason::BadRecord { .. })
         ]
     ));
 }
@@ -218,7 +219,7 @@ fn a_member_of_krill_of_another_type_is_not_missing() {
         record[key] = value;
         let error = read_episodes(&json!([record]).to_string()).unwrap_err();
         let EpisodeError::NothingUsable { first, .. } = &error else { panic!("{record}: {error:?}") };
-        assert!(matches!(first.fault, Fault::BadRecord { .. }), "{record}: {first:?}");
+        assert!(matches!(first.fault, SkipReason::BadRecord { .. }), "{record}: {first:?}");
     }
 }
 

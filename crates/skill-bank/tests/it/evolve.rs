@@ -10,7 +10,9 @@ use skill_bank::episode::{Episode, EpisodeStep, TrainEpisode};
 use skill_bank::evolve::{Evolution, EvolvePlan, EvolveSettings, evolve};
 use skill_bank::lint::Forbidden;
 use skill_bank::trial::{ItemRate, TriedItems};
-use skill_bank::{Author, Bank, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, State, Tier};
+use skill_bank::{
+    Author, Bank, BankEvent, Basis, Content, Evidence, Reason, SkillProvenance, SkillRef, State, Tier,
+};
 use skill_core::{ItemId, Role, SkillPartId, Usage};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatReply, ChatRequest, EmbeddingModel, LlmError};
@@ -24,7 +26,7 @@ fn principle(title: &str) -> Content {
 pub(crate) fn add(bank: &mut Bank, tier: Tier, title: &str) -> SkillPartId {
     let skill = bank.next_skill(&tier);
     let (content, evidence) = (principle(title), Evidence::default());
-    let event = BankEvent::proposed(skill.clone(), tier, content, Source::Imported, evidence);
+    let event = BankEvent::proposed(skill.clone(), tier, content, SkillProvenance::Imported, evidence);
     bank.record(0, Author::Process, event).unwrap();
     let admitted = BankEvent::Admitted { skill: skill.clone(), basis: Basis::Unmeasured };
     bank.record(0, Author::Process, admitted).unwrap();
@@ -325,7 +327,7 @@ fn a_revision_or_merger_has_the_evidence_of_its_parents() {
     let mut bank = Bank::new();
     let adds = ["first", "second"].map(|title| {
         let change = Change::Add { tier: heat.clone(), content: principle(title) };
-        Proposal::new(change, Source::Distilled, evidence(title, 1))
+        Proposal::new(change, SkillProvenance::Distilled, evidence(title, 1))
     });
     let [first, second] = apply(&mut bank, 0, &adds, Admit::Unmeasured).unwrap().proposed.try_into().unwrap();
     let revise = Change::Revise { of: first.skill.clone(), content: principle("first, better") };
@@ -339,7 +341,7 @@ fn a_revision_or_merger_has_the_evidence_of_its_parents() {
         (merge, vec!["shared", "own", "first", "second"], vec!["own-1", "first-1", "second-1"]),
     ] {
         let mut bank = bank.clone();
-        let proposal = Proposal::new(change, Source::Evolved, evidence("own", 2));
+        let proposal = Proposal::new(change, SkillProvenance::Evolved, evidence("own", 2));
         let applied = apply(&mut bank, 1, &[proposal], Admit::Candidate).unwrap();
         let found = &bank.version(&applied.proposed[0]).unwrap().evidence;
         assert_eq!(found.items.iter().map(ItemId::as_str).collect::<Vec<_>>(), items);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use skill_bank::format::{BankFormat, Note, agent_skills, read, write};
 use skill_bank::lint::LintRule;
 use skill_bank::{
-    Author, Bank, BankError, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, Tier,
+    Author, Bank, BankError, BankEvent, Basis, Content, Evidence, Reason, SkillProvenance, SkillRef, Tier,
 };
 use skill_core::SkillPartId;
 use std::fs;
@@ -60,7 +60,8 @@ const SPARSE_KRILL: &str = "{\"general_skills\": [\n {\"name\": \"Look First\", 
 fn propose(bank: &mut Bank, tier: &Tier, content: Content) -> SkillRef {
     let skill = bank.next_skill(tier);
     let evidence = Evidence::default();
-    let proposed = BankEvent::proposed(skill.clone(), tier.clone(), content, Source::Distilled, evidence);
+    let proposed =
+        BankEvent::proposed(skill.clone(), tier.clone(), content, SkillProvenance::Distilled, evidence);
     bank.record(1, Author::Process, proposed).unwrap();
     let admitted = BankEvent::Admitted { skill: skill.clone(), basis: Basis::Unmeasured };
     bank.record(1, Author::Process, admitted).unwrap();

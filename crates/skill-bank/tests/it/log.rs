@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::Value;
 use skill_bank::{
-    Author, Bank, BankError, BankEvent, Basis, Content, Evidence, Occasion, Reason, SkillRef, Source, State,
-    Tier, Utility, Verdict,
+    Author, Bank, BankError, BankEvent, Basis, Content, Evidence, Occasion, Reason, SkillProvenance,
+    SkillRef, State, Tier, TrialVerdict, Utility,
 };
 use skill_core::{ItemId, SkillPartId, Usage};
 
@@ -14,7 +14,8 @@ pub(crate) fn principle(title: &str) -> Content {
 
 fn propose(bank: &mut Bank, skill: SkillRef, tier: &Tier, title: &str) -> Result<SkillRef, BankError> {
     let (content, evidence) = (principle(title), Evidence::default());
-    let proposed = BankEvent::proposed(skill.clone(), tier.clone(), content, Source::Distilled, evidence);
+    let proposed =
+        BankEvent::proposed(skill.clone(), tier.clone(), content, SkillProvenance::Distilled, evidence);
     bank.record(0, Author::Process, proposed)?;
     Ok(skill)
 }
@@ -76,7 +77,7 @@ fn an_undecided_candidate_stays_one() {
         skill: skill.clone(),
         occasion: Occasion::Trial,
         utility: None,
-        verdict: Some(Verdict::Undecided),
+        verdict: Some(TrialVerdict::Undecided),
         e_better: Some(1.0),
         e_worse: Some(1.0),
         p_better: None,
@@ -179,7 +180,8 @@ fn whole_log() -> String {
     let content =
         Content::Mistake { description: "d".into(), why_it_happens: "w".into(), how_to_avoid: String::new() };
     let mistake = bank.next_skill(&Tier::Mistakes);
-    let proposed = BankEvent::proposed(mistake.clone(), Tier::Mistakes, content, Source::Distilled, evidence);
+    let proposed =
+        BankEvent::proposed(mistake.clone(), Tier::Mistakes, content, SkillProvenance::Distilled, evidence);
     bank.record(0, Author::Process, proposed).unwrap();
     let skill = new_skill(&mut bank, &Tier::General, "one");
     let opened = BankEvent::TrialOpened { skill: skill.clone(), max_rollouts: 64, design_sha256: "0".into() };
@@ -194,7 +196,7 @@ fn whole_log() -> String {
         skill: skill.clone(),
         occasion: Occasion::Trial,
         utility: Some(utility),
-        verdict: Some(Verdict::Admit),
+        verdict: Some(TrialVerdict::Admit),
         e_better: Some(20.5),
         e_worse: Some(0.125),
         p_better: None,

@@ -5,7 +5,7 @@ use skill_bank::distill::{Admit, DistillError, LeftOutReason, apply, raw_episode
 use skill_bank::episode::EpisodeStep;
 use skill_bank::format::{BankFormat, agent_skills, write};
 use skill_bank::retrieve::{Retrieval, RetrievalMode, RetrievalSettings, WhyLeftOut};
-use skill_bank::{Bank, BankSource, Content, Episode, Source};
+use skill_bank::{Bank, BankSource, Content, Episode, SkillProvenance};
 use skill_core::ItemId;
 use skill_envs::{Item, SkillSource as _, TaskView};
 use skill_llm::CallCtx;
@@ -114,7 +114,7 @@ fn a_bank_of_episodes_survives_its_log_and_is_no_file_of_skills() {
     let tiers: Vec<String> = bank.skills().map(|skill| skill.tier.to_string()).collect();
     assert_eq!(tiers, ["heat", "general"], "an episode without a task type is general");
     let version = bank.skills().next().unwrap().active().unwrap();
-    assert_eq!((version.source, version.evidence.calls), (Source::Recorded, 0));
+    assert_eq!((version.source, version.evidence.calls), (SkillProvenance::Recorded, 0));
     assert_eq!(version.evidence.trajectories, ["task-1/0"]);
     for format in [BankFormat::Paper, BankFormat::Krill] {
         let written = write(&bank, format, None, "").unwrap();

@@ -8,7 +8,7 @@ mod worlds;
 
 use skill_bank::trial::{ItemRate, TrialDesign, TrialSettings, TriedItems};
 use skill_bank::{Evidence, SkillRef};
-use skill_core::stats::stratified::{Group, TrialRule};
+use skill_core::stats::stratified::{TaskStratum, TrialRule};
 use skill_core::{ItemId, SkillPartId};
 
 fn skill(id: &str) -> SkillRef {
@@ -25,8 +25,8 @@ fn evidence(ids: &[&str]) -> Evidence {
     evidence
 }
 
-fn group(new: [u32; 2], old: [u32; 2]) -> Group {
-    Group { new: new.try_into().unwrap(), old: old.try_into().unwrap() }
+fn group(new: [u32; 2], old: [u32; 2]) -> TaskStratum {
+    TaskStratum { new: new.try_into().unwrap(), old: old.try_into().unwrap() }
 }
 
 /// A design on so many tasks with groups of eight.

@@ -4,7 +4,7 @@ use super::CommandError;
 use crate::args::DiffArgs;
 use crate::skill_diff::skill_diff;
 use crate::table::harmless;
-use skillrl::core::{Origin, StepIdx};
+use skillrl::core::{SkillOrigin, StepIdx};
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::kind::trains_bank;
 
@@ -27,9 +27,9 @@ pub(crate) fn run(args: &DiffArgs) -> crate::Result {
 
 /// A skill of the run by its name on the command line: its text, and what to call it.
 fn skill(run: &RunReader, name: &str) -> crate::Result<(String, String)> {
-    let last = run
-        .state()?
-        .map_or((StepIdx(0), Origin::Initial), |state| (state.last_completed_step, state.best_skill.origin));
+    let last = run.state()?.map_or((StepIdx(0), SkillOrigin::Initial), |state| {
+        (state.last_completed_step, state.best_skill.origin)
+    });
     let (last, best) = last;
     let no_step = |number: &str| {
         let message = format!("`{number}` is not a finished step of {}", run.path().display());
@@ -53,8 +53,11 @@ fn skill(run: &RunReader, name: &str) -> crate::Result<(String, String)> {
         // That of the run, also where the end of its epoch has made another one current after it.
         let skill = run.kept_best_skill()?;
         let maker = match best {
-            Origin::Initial => "the first one".to_owned(),
-            Origin::Step { .. } | Origin::EpochEnd { .. } | Origin::Import | Origin::Trial => {
+            SkillOrigin::Initial => "the first one".to_owned(),
+            SkillOrigin::Step { .. }
+            | SkillOrigin::EpochEnd { .. }
+            | SkillOrigin::Import
+            | SkillOrigin::Trial => {
                 format!("of {best}")
             }
         };

@@ -1,7 +1,7 @@
 //! The results of a run, in a few lines.
 
 use crate::table::{counted, grouped, harmless};
-use skillrl::core::Origin;
+use skillrl::core::SkillOrigin;
 use skillrl::core::usage::dollars;
 use skillrl::llm::Spent;
 use skillrl::llm::error::with_causes;
@@ -188,12 +188,14 @@ pub(crate) fn result_lines(summary: &Summary) -> String {
         let _ = writeln!(text, "search:     {}; ended: {}", search.plan, end_words(search.ended, summary));
     }
     let origin = match summary.best_skill.origin {
-        Origin::EpochEnd { epoch, .. } => format!("the skill with the guidance of epoch {epoch}"),
-        Origin::Step { step } if summary.is_best_measured_last => {
+        SkillOrigin::EpochEnd { epoch, .. } => format!("the skill with the guidance of epoch {epoch}"),
+        SkillOrigin::Step { step } if summary.is_best_measured_last => {
             format!("the skill with the notes of step {step}")
         }
-        Origin::Initial => "the initial skill: no step found a better one".to_owned(),
-        origin @ (Origin::Step { .. } | Origin::Import | Origin::Trial) => format!("the skill of {origin}"),
+        SkillOrigin::Initial => "the initial skill: no step found a better one".to_owned(),
+        origin @ (SkillOrigin::Step { .. } | SkillOrigin::Import | SkillOrigin::Trial) => {
+            format!("the skill of {origin}")
+        }
     };
     let optimistic = match summary.best_of {
         0 | 1 => String::new(),

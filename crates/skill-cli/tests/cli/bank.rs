@@ -4,7 +4,8 @@ use crate::context::{TestContext, code};
 use crate::said::{Said, assert_names};
 use serde_json::Value;
 use skillrl::bank::{
-    Author, Bank, BankEvent, Basis, Content, Evidence, Occasion, Reason, SkillRef, Source, Tier, Utility,
+    Author, Bank, BankEvent, Basis, Content, Evidence, Occasion, Reason, SkillProvenance, SkillRef, Tier,
+    Utility,
 };
 use skillrl::core::SkillPartId;
 use std::fs::File;
@@ -56,7 +57,7 @@ fn lived() -> Bank {
         skill: SkillRef::of_part(&part(skill)),
         tier,
         content,
-        source: Source::Distilled,
+        source: SkillProvenance::Distilled,
         parents: parents.iter().map(|id| SkillRef::of_part(&part(id))).collect(),
         evidence: evidence.clone(),
     };

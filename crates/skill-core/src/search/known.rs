@@ -1,6 +1,6 @@
 //! What is known of the training tasks, and which failures the next analyst reads.
 
-use super::{Estimates, GROUP, Outcome, SHOWN_SOLVED, share};
+use super::{Estimates, GROUP, SHOWN_SOLVED, TaskScore, share};
 use crate::random::Dice;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ pub struct SearchRules {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct KnownTask {
     /// The last outcome under a working skill.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<TaskScore>,
     /// Its kind; empty where kinds have no names.
     pub kind: String,
     /// The version of the working skill that it was played with.
@@ -53,7 +53,7 @@ impl KnownTask {
     }
 
     fn is_solved(&self) -> bool {
-        self.outcome.is_some_and(Outcome::is_solved)
+        self.outcome.is_some_and(TaskScore::is_solved)
     }
 }
 
@@ -63,7 +63,7 @@ pub struct Adopted {
     /// The task.
     pub task: usize,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: TaskScore,
 }
 
 /// What is to be done for the failures of the next analyst.
@@ -77,7 +77,7 @@ pub enum Pick {
 
 /// Failures that are being chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Group {
+pub struct FailureSelection {
     /// The number of the proposal, which decides among equals.
     pub number: u32,
     /// Tasks of other analysts of the same round; with any, only failures that need no further play are read.
@@ -88,7 +88,7 @@ pub struct Group {
     looked_at: Vec<usize>,
 }
 
-impl Group {
+impl FailureSelection {
     /// The choice for a proposal.
     pub fn new(number: u32, busy: BTreeSet<usize>) -> Self {
         Self { number, busy, ..Self::default() }
@@ -165,7 +165,7 @@ impl KnownTasks {
     }
 
     /// A task was played with the working skill.
-    pub fn played(&mut self, task_idx: usize, outcome: Outcome, kind: &str) {
+    pub fn played(&mut self, task_idx: usize, outcome: TaskScore, kind: &str) {
         self.n_plays += 1;
         let (version, n_plays) = (self.version, self.n_plays);
         let Some(task) = self.tasks.get_mut(task_idx) else { return };
@@ -276,7 +276,7 @@ impl KnownTasks {
     }
 
     /// What is to be done next for the failures of an analyst.
-    pub fn pick(&mut self, group: &mut Group) -> Pick {
+    pub fn pick(&mut self, group: &mut FailureSelection) -> Pick {
         if !group.busy.is_empty() {
             return self.pick_beside(group);
         }
@@ -304,7 +304,7 @@ impl KnownTasks {
     }
 
     /// Where nothing is left to read: tasks that were lost, or solved by luck.
-    fn look_again(&self, group: &mut Group) -> Pick {
+    fn look_again(&self, group: &mut FailureSelection) -> Pick {
         if group.looks >= LOOKS {
             return Pick::Group(Vec::new());
         }
@@ -321,7 +321,7 @@ impl KnownTasks {
     }
 
     /// Up to four of these, in their order; some of them are played again before.
-    fn choose(&self, eligible: Vec<usize>, group: &mut Group) -> Pick {
+    fn choose(&self, eligible: Vec<usize>, group: &mut FailureSelection) -> Pick {
         let chosen = eligible.get(..GROUP.min(eligible.len())).expect("no more than there are");
         let again: Vec<usize> =
             chosen.iter().copied().filter(|task| self.is_doubtful(*task, &group.replayed)).collect();
@@ -341,7 +341,7 @@ impl KnownTasks {
     }
 
     /// Failures for another analyst of a round: those that are fresh enough, or first plays.
-    fn pick_beside(&self, group: &Group) -> Pick {
+    fn pick_beside(&self, group: &FailureSelection) -> Pick {
         let none = BTreeSet::new();
         let mut eligible = self.indices(|task| task.is_failing() && task.tries < FIRST_TRIES);
         eligible.retain(|task| !group.busy.contains(task) && !self.is_doubtful(*task, &none));

@@ -1,6 +1,6 @@
 //! Whether a proposal spoils tasks that the working skill solves.
 
-use super::{Estimates, Outcome, Verdict};
+use super::{Estimates, SequentialDecision, TaskScore};
 
 /// How often a harmful edit breaks a solved task, and how much of what still fails a right one gains.
 const HARM: f64 = 0.3;
@@ -61,18 +61,18 @@ impl Regression {
     }
 
     /// Takes the outcome of the next play.
-    pub fn push(&mut self, outcome: Outcome) {
+    pub fn push(&mut self, outcome: TaskScore) {
         let lost = 1.0 - outcome.score;
         self.odds += lost * self.lost + (1.0 - lost) * self.kept;
         self.n_left = self.n_left.saturating_sub(1);
     }
 
     /// What it has come to.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> SequentialDecision {
         match () {
-            () if self.n_certain() > 0 => Verdict::Open,
-            () if self.odds <= self.clean + SLACK => Verdict::Passed,
-            () => Verdict::Failed,
+            () if self.n_certain() > 0 => SequentialDecision::Open,
+            () if self.odds <= self.clean + SLACK => SequentialDecision::Passed,
+            () => SequentialDecision::Failed,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Whether a proposal solves the tasks that it was made from.
 
-use super::{Estimates, Outcome, Verdict};
+use super::{Estimates, SequentialDecision, TaskScore};
 
 /// How often a right edit solves a task that it was proposed from.
 const FIX: f64 = 0.5;
@@ -64,7 +64,7 @@ impl Screening {
 
     /// The places of tasks whose plays are certain to be needed, in order; empty if it is decided.
     pub fn certain(&self) -> &[usize] {
-        if self.verdict() != Verdict::Open {
+        if self.verdict() != SequentialDecision::Open {
             return &[];
         }
         let left = self.queue.get(self.n_played..).expect("no more are played than are queued");
@@ -82,7 +82,7 @@ impl Screening {
     }
 
     /// Takes the outcome of the next play.
-    pub fn push(&mut self, outcome: Outcome) {
+    pub fn push(&mut self, outcome: TaskScore) {
         let Some(&place) = self.queue.get(self.n_played) else { return };
         let Some(&(before, [win, loss])) = self.tasks.get(place) else { return };
         self.n_played += 1;
@@ -107,11 +107,11 @@ impl Screening {
     }
 
     /// What it has come to.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> SequentialDecision {
         match () {
-            () if self.odds >= PASS && self.gain >= 0.0 => Verdict::Passed,
-            () if self.is_between() && self.n_played < self.queue.len() => Verdict::Open,
-            () => Verdict::Failed,
+            () if self.odds >= PASS && self.gain >= 0.0 => SequentialDecision::Passed,
+            () if self.is_between() && self.n_played < self.queue.len() => SequentialDecision::Open,
+            () => SequentialDecision::Failed,
         }
     }
 }

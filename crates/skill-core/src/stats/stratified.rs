@@ -1,7 +1,7 @@
 //! Does a candidate help, judged on rollouts that were split at random inside each task.
 //!
-//! The rollouts of one task in one policy step are a [`Group`]. Chance decides, before any rollout, which of them see
-//! the candidate (`new`) and which do not (`old`). Each group is conditioned on its total: if the candidate makes no
+//! The rollouts of one task in one policy step are a [`TaskStratum`]. Chance decides, before any rollout, which of them
+//! see the candidate (`new`) and which do not (`old`). Each group is conditioned on its total: if the candidate makes no
 //! difference, the successes with it are hypergeometric, however hard the task is and however much the policy has
 //! changed since the last step. Everything here follows from that, so a drift of the policy is not taken for an effect.
 //!
@@ -120,14 +120,14 @@ impl From<Arm> for [u32; 2] {
 /// The rollouts of one task in one policy step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Group {
+pub struct TaskStratum {
     /// Those that saw the candidate.
     pub new: Arm,
     /// Those that did not.
     pub old: Arm,
 }
 
-impl Group {
+impl TaskStratum {
     /// True if the group can tell the candidate from nothing: both halves have rollouts, some rollout succeeded and
     /// some rollout failed.
     pub fn is_informative(self) -> bool {
@@ -244,9 +244,10 @@ pub fn has_reached(ln_e: f64, threshold: f64) -> bool {
 /// Any number of groups, in any order: equal groups are counted together, so that no number depends on the order.
 ///
 /// ```
-/// use skill_core::stats::stratified::{Arm, Group, Stratified};
+/// use skill_core::stats::stratified::{Arm, Stratified, TaskStratum};
 ///
-/// let group = |new: [u32; 2], old: [u32; 2]| Group { new: new.try_into().unwrap(), old: old.try_into().unwrap() };
+/// let arm = |counts: [u32; 2]| Arm::try_from(counts).unwrap();
+/// let group = |new, old| TaskStratum { new: arm(new), old: arm(old) };
 /// let groups: Stratified = [group([3, 3], [1, 5]), group([2, 3], [2, 5])].into_iter().collect();
 /// assert_eq!(groups.n_informative(), 2);
 /// // 13 of 196 ways to place the successes give as many with the candidate.
@@ -257,14 +258,14 @@ pub fn has_reached(ln_e: f64, threshold: f64) -> bool {
 ///
 /// In files it is a list of groups with their counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(from = "Vec<(Group, u64)>", into = "Vec<(Group, u64)>")]
+#[serde(from = "Vec<(TaskStratum, u64)>", into = "Vec<(TaskStratum, u64)>")]
 pub struct Stratified {
-    counts: BTreeMap<Group, u64>,
+    counts: BTreeMap<TaskStratum, u64>,
 }
 
 impl Stratified {
     /// Takes one more group.
-    pub fn push(&mut self, group: Group) {
+    pub fn push(&mut self, group: TaskStratum) {
         let count = self.counts.entry(group).or_default();
         *count = count.saturating_add(1);
     }
@@ -282,7 +283,7 @@ impl Stratified {
         self.counts.values().sum()
     }
 
-    /// Groups that say something, see [`Group::is_informative`].
+    /// Groups that say something, see [`TaskStratum::is_informative`].
     pub fn n_informative(&self) -> u64 {
         self.informative().map(|(_, count)| count).sum()
     }
@@ -294,7 +295,7 @@ impl Stratified {
 
     /// Successes and rollouts with the candidate, and without it.
     pub fn totals(&self) -> [[u64; 2]; 2] {
-        let of = |arm: fn(Group) -> Arm| {
+        let of = |arm: fn(TaskStratum) -> Arm| {
             self.counts().fold([0, 0], |[successes, rollouts], (group, count)| {
                 let arm = arm(group);
                 [successes + u64::from(arm.successes) * count, rollouts + u64::from(arm.rollouts) * count]
@@ -344,11 +345,11 @@ impl Stratified {
     }
 
     /// Distinct groups with their counts, sorted.
-    fn counts(&self) -> impl Iterator<Item = (Group, u64)> + '_ {
+    fn counts(&self) -> impl Iterator<Item = (TaskStratum, u64)> + '_ {
         self.counts.iter().map(|(group, count)| (*group, *count))
     }
 
-    fn informative(&self) -> impl Iterator<Item = (Group, u64)> + '_ {
+    fn informative(&self) -> impl Iterator<Item = (TaskStratum, u64)> + '_ {
         self.counts().filter(|(group, _)| group.is_informative())
     }
 
@@ -367,8 +368,8 @@ impl Stratified {
     }
 }
 
-impl From<Vec<(Group, u64)>> for Stratified {
-    fn from(groups: Vec<(Group, u64)>) -> Self {
+impl From<Vec<(TaskStratum, u64)>> for Stratified {
+    fn from(groups: Vec<(TaskStratum, u64)>) -> Self {
         let mut stratified = Self::default();
         for (group, count) in groups {
             let all = stratified.counts.entry(group).or_default();
@@ -378,14 +379,14 @@ impl From<Vec<(Group, u64)>> for Stratified {
     }
 }
 
-impl From<Stratified> for Vec<(Group, u64)> {
+impl From<Stratified> for Vec<(TaskStratum, u64)> {
     fn from(stratified: Stratified) -> Self {
         stratified.counts.into_iter().collect()
     }
 }
 
-impl FromIterator<Group> for Stratified {
-    fn from_iter<T: IntoIterator<Item = Group>>(groups: T) -> Self {
+impl FromIterator<TaskStratum> for Stratified {
+    fn from_iter<T: IntoIterator<Item = TaskStratum>>(groups: T) -> Self {
         let mut stratified = Self::default();
         groups.into_iter().for_each(|group| stratified.push(group));
         stratified

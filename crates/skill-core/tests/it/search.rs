@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use skill_core::search::{
-    Adopted, Allowance, Due, Estimates, Group, KnownTasks, Outcome, Pick, RandomOrder, Regression,
-    ScreenTask, Screening, SearchRules, Sequential, Verdict,
+    Adopted, Allowance, Due, Estimates, FailureSelection, KnownTasks, Pick, RandomOrder, Regression,
+    ScreenTask, Screening, SearchRules, Sequential, SequentialDecision, TaskScore,
 };
 use skill_core::{EarlyRejection, EarlyVerdict, Gate, ItemScore};
 use std::collections::BTreeSet;
@@ -11,15 +11,20 @@ use std::collections::BTreeSet;
 const RULES: SearchRules = SearchRules { seed: 7, is_deterministic: false };
 const USUAL: Estimates = Estimates { eps: 0.06, luck: 0.06, solved: 0.5, stale: 0.5 };
 
-fn outcome(is_solved: bool) -> Outcome {
-    Outcome { score: f64::from(u8::from(is_solved)) }
+fn outcome(is_solved: bool) -> TaskScore {
+    TaskScore { score: f64::from(u8::from(is_solved)) }
 }
 
 /// Plays a screening; returns the verdict and how many plays it took.
-fn screened(fails: u32, estimates: Estimates, n_tasks: usize, outcomes: &[bool]) -> (Verdict, usize) {
+fn screened(
+    fails: u32,
+    estimates: Estimates,
+    n_tasks: usize,
+    outcomes: &[bool],
+) -> (SequentialDecision, usize) {
     let mut screening = Screening::new(&vec![ScreenTask { before: 0.0, fails }; n_tasks], estimates);
     let mut n = 0;
-    while screening.verdict() == Verdict::Open {
+    while screening.verdict() == SequentialDecision::Open {
         let Some(is_solved) = outcomes.get(n) else { break };
         screening.push(outcome(*is_solved));
         n += 1;
@@ -30,16 +35,16 @@ fn screened(fails: u32, estimates: Estimates, n_tasks: usize, outcomes: &[bool])
 #[test]
 fn a_proposal_is_screened_on_its_own_failures() {
     #[track_caller]
-    fn check(fails: u32, outcomes: &str, expect: Verdict) {
+    fn check(fails: u32, outcomes: &str, expect: SequentialDecision) {
         let played: Vec<bool> = outcomes.chars().map(|letter| letter == '+').collect();
         assert_eq!(screened(fails, USUAL, 4, &played), (expect, outcomes.len()), "{outcomes}");
     }
     // A failure that is certain tells much; one that may be noise tells little.
-    check(3, "+", Verdict::Passed);
-    check(3, "---", Verdict::Failed);
-    check(3, "-++", Verdict::Passed);
-    check(3, "-+--+", Verdict::Passed);
-    check(3, "-+---", Verdict::Failed);
+    check(3, "+", SequentialDecision::Passed);
+    check(3, "---", SequentialDecision::Failed);
+    check(3, "-++", SequentialDecision::Passed);
+    check(3, "-+--+", SequentialDecision::Passed);
+    check(3, "-+---", SequentialDecision::Failed);
 }
 
 #[test]
@@ -47,7 +52,7 @@ fn an_undecided_proposal_has_to_solve_again_what_it_solved() {
     let noisy = Estimates { eps: 0.3, luck: 0.1, solved: 0.9, stale: 0.5 };
     let (verdict, n) = screened(1, noisy, 2, &[true, false, true, true]);
     assert!(n > 2, "{verdict:?} after {n}");
-    assert_eq!(screened(1, noisy, 2, &[true, false, false, false]).0, Verdict::Failed);
+    assert_eq!(screened(1, noisy, 2, &[true, false, false, false]).0, SequentialDecision::Failed);
 }
 
 #[test]
@@ -55,7 +60,7 @@ fn graded_gains_count_in_part_and_a_loss_of_score_never_passes() {
     let task = ScreenTask { before: 0.5, fails: 3 };
     let after = |score| {
         let mut screening = Screening::new(&[task], USUAL);
-        screening.push(Outcome { score });
+        screening.push(TaskScore { score });
         screening.odds()
     };
     assert!(after(1.0) > after(0.7) && after(0.7) > 0.0);
@@ -67,11 +72,11 @@ fn the_more_tasks_are_solved_the_more_a_proposal_has_to_show() {
     let plays = |solved| {
         let mut check = Regression::new(Estimates { solved, ..USUAL }, 40);
         let mut n = 0;
-        while check.verdict() == Verdict::Open {
+        while check.verdict() == SequentialDecision::Open {
             check.push(outcome(true));
             n += 1;
         }
-        assert_eq!(check.verdict(), Verdict::Passed);
+        assert_eq!(check.verdict(), SequentialDecision::Passed);
         n
     };
     assert_eq!(plays(0.3), 0);
@@ -79,7 +84,7 @@ fn the_more_tasks_are_solved_the_more_a_proposal_has_to_show() {
     let mut harmful = Regression::new(Estimates { solved: 0.9, ..USUAL }, 40);
     harmful.push(outcome(false));
     harmful.push(outcome(false));
-    assert_eq!(harmful.verdict(), Verdict::Failed);
+    assert_eq!(harmful.verdict(), SequentialDecision::Failed);
 }
 
 #[test]
@@ -122,7 +127,11 @@ fn a_comparison_in_random_order_ends_early_against_the_candidate_alone() {
 }
 
 /// Plays until there is a group; `solves` says what comes of a play.
-fn group_of(known: &mut KnownTasks, group: &mut Group, mut solves: impl FnMut(usize) -> bool) -> Vec<usize> {
+fn group_of(
+    known: &mut KnownTasks,
+    group: &mut FailureSelection,
+    mut solves: impl FnMut(usize) -> bool,
+) -> Vec<usize> {
     let mut n_plays = 0;
     loop {
         match known.pick(group) {
@@ -143,7 +152,7 @@ fn group_of(known: &mut KnownTasks, group: &mut Group, mut solves: impl FnMut(us
 fn an_analyst_reads_four_failures_and_no_task_is_played_in_vain() {
     let mut known = KnownTasks::new(40, RULES);
     let mut played = BTreeSet::new();
-    let tasks = group_of(&mut known, &mut Group::new(1, BTreeSet::new()), |task| {
+    let tasks = group_of(&mut known, &mut FailureSelection::new(1, BTreeSet::new()), |task| {
         played.insert(task);
         false
     });
@@ -152,16 +161,16 @@ fn an_analyst_reads_four_failures_and_no_task_is_played_in_vain() {
     // The same failures are read twice, others come before a third time.
     known.aimed_at(&tasks);
     known.dropped(&[Adopted { task: tasks[0], outcome: outcome(false) }]);
-    let next = group_of(&mut known, &mut Group::new(2, BTreeSet::new()), |_| false);
+    let next = group_of(&mut known, &mut FailureSelection::new(2, BTreeSet::new()), |_| false);
     assert_eq!(next.len(), 4);
 }
 
 #[test]
 fn other_analysts_of_a_round_read_other_failures() {
     let mut known = KnownTasks::new(12, RULES);
-    let first = group_of(&mut known, &mut Group::new(1, BTreeSet::new()), |_| false);
+    let first = group_of(&mut known, &mut FailureSelection::new(1, BTreeSet::new()), |_| false);
     let busy: BTreeSet<usize> = first.iter().copied().collect();
-    let second = group_of(&mut known, &mut Group::new(2, busy.clone()), |_| false);
+    let second = group_of(&mut known, &mut FailureSelection::new(2, busy.clone()), |_| false);
     assert_eq!(second.len(), 4);
     assert!(second.iter().all(|task| !busy.contains(task)));
 }
@@ -169,9 +178,10 @@ fn other_analysts_of_a_round_read_other_failures() {
 #[test]
 fn a_search_ends_where_everything_is_solved() {
     let mut known = KnownTasks::new(9, RULES);
-    assert!(group_of(&mut known, &mut Group::new(1, BTreeSet::new()), |_| true).is_empty());
+    assert!(group_of(&mut known, &mut FailureSelection::new(1, BTreeSet::new()), |_| true).is_empty());
     assert!(
-        group_of(&mut KnownTasks::new(0, RULES), &mut Group::new(1, BTreeSet::new()), |_| true).is_empty()
+        group_of(&mut KnownTasks::new(0, RULES), &mut FailureSelection::new(1, BTreeSet::new()), |_| true)
+            .is_empty()
     );
 }
 
@@ -206,19 +216,19 @@ proptest! {
         let tasks = vec![ScreenTask { before: 0.0, fails }; n_tasks];
         let mut screening = Screening::new(&tasks, estimates);
         let mut left = outcomes.iter();
-        while screening.verdict() == Verdict::Open {
+        while screening.verdict() == SequentialDecision::Open {
             let n_certain = screening.certain().len();
             prop_assert!(n_certain > 0);
             for _ in 0..n_certain {
-                prop_assert_eq!(screening.verdict(), Verdict::Open);
+                prop_assert_eq!(screening.verdict(), SequentialDecision::Open);
                 screening.push(outcome(*left.next().unwrap()));
             }
         }
         let mut check = Regression::new(estimates, 20);
         let mut left = outcomes.iter();
-        while check.verdict() == Verdict::Open {
+        while check.verdict() == SequentialDecision::Open {
             for _ in 0..check.n_certain() {
-                prop_assert_eq!(check.verdict(), Verdict::Open);
+                prop_assert_eq!(check.verdict(), SequentialDecision::Open);
                 check.push(outcome(*left.next().unwrap()));
             }
         }
@@ -250,13 +260,13 @@ proptest! {
         let mut known = KnownTasks::new(n_tasks, SearchRules { seed: 1, is_deterministic });
         for ((luck, end), number) in rounds.into_iter().zip(1..) {
             let mut n = 0_u32;
-            let tasks = group_of(&mut known, &mut Group::new(number, BTreeSet::new()), |_| {
+            let tasks = group_of(&mut known, &mut FailureSelection::new(number, BTreeSet::new()), |_| {
                 n += 1;
                 luck >> (n % 64) & 1 == 1
             });
             prop_assert!(tasks.len() <= 4);
             let beside = tasks.iter().copied().collect();
-            let others = group_of(&mut known, &mut Group::new(number, beside), |_| false);
+            let others = group_of(&mut known, &mut FailureSelection::new(number, beside), |_| false);
             prop_assert!(tasks.is_empty() || others.iter().all(|task| !tasks.contains(task)));
             known.aimed_at(&tasks);
             let seen: Vec<Adopted> =

@@ -3,19 +3,19 @@
 use proptest::prelude::*;
 use serde_json::Value;
 use skill_core::stats::stratified::{
-    Arm, CANDIDATE_ODDS, Group, GroupShape, OddsEProcess, ScoreGroup, Stratified, StratifiedScores,
-    TaskPrior, TrialPower, TrialRule, has_reached, is_at_most, relabel_p, score_e_process,
+    Arm, CANDIDATE_ODDS, GroupShape, OddsEProcess, ScoreGroup, Stratified, StratifiedScores, TaskPrior,
+    TaskStratum, TrialPower, TrialRule, has_reached, is_at_most, relabel_p, score_e_process,
 };
 use skill_core::stats::{mcnemar_p, sign_flip_p};
 use std::collections::BTreeMap;
 
 use crate::trials::World;
 
-pub(crate) fn group(new: [u32; 2], old: [u32; 2]) -> Group {
-    Group { new: new.try_into().unwrap(), old: old.try_into().unwrap() }
+pub(crate) fn group(new: [u32; 2], old: [u32; 2]) -> TaskStratum {
+    TaskStratum { new: new.try_into().unwrap(), old: old.try_into().unwrap() }
 }
 
-fn e_process(groups: impl IntoIterator<Item = Group>) -> OddsEProcess {
+fn e_process(groups: impl IntoIterator<Item = TaskStratum>) -> OddsEProcess {
     let mut process = OddsEProcess::default();
     groups.into_iter().for_each(|group| process.push(group));
     process
@@ -38,7 +38,7 @@ fn numbers(groups: &Stratified, process: &OddsEProcess) -> [(&'static str, Optio
 /// Compares every number of a case; returns how many it was.
 #[track_caller]
 fn check_case(case: &Value) -> usize {
-    let groups: Vec<Group> = serde_json::from_value(case["groups"].clone()).unwrap();
+    let groups: Vec<TaskStratum> = serde_json::from_value(case["groups"].clone()).unwrap();
     let all: Stratified = groups.iter().copied().collect();
     let mut n_compared = 0;
     for (name, found) in numbers(&all, &e_process(groups.clone())) {
@@ -98,7 +98,9 @@ fn a_half_without_rollouts_changes_nothing() {
 #[test]
 fn an_arm_has_no_more_successes_than_rollouts() {
     assert!(Arm::new(3, 2).is_err());
-    assert!(serde_json::from_value::<Group>(serde_json::json!({"new": [5, 4], "old": [0, 4]})).is_err());
+    assert!(
+        serde_json::from_value::<TaskStratum>(serde_json::json!({"new": [5, 4], "old": [0, 4]})).is_err()
+    );
     let written = serde_json::to_string(&group([3, 4], [0, 4])).unwrap();
     assert_eq!(written, r#"{"new":[3,4],"old":[0,4]}"#);
     let mut arm = Arm::default();
@@ -196,13 +198,13 @@ fn planned(shapes: &[(u32, u32, u64)]) -> BTreeMap<GroupShape, u64> {
 }
 
 /// Every outcome of these planned groups.
-fn outcomes(shapes: &[(u32, u32, u64)]) -> Vec<Vec<Group>> {
+fn outcomes(shapes: &[(u32, u32, u64)]) -> Vec<Vec<TaskStratum>> {
     let mut all = vec![vec![]];
     for (new, old, count) in shapes {
         for _ in 0..*count {
             all = all
                 .into_iter()
-                .flat_map(|before: Vec<Group>| {
+                .flat_map(|before: Vec<TaskStratum>| {
                     let pairs = (0..=*new).flat_map(|with| (0..=*old).map(move |without| (with, without)));
                     pairs.map(move |(with, without)| {
                         let next = group([with, *new], [without, *old]);
@@ -227,7 +229,7 @@ fn what_can_be_reached_is_what_the_best_outcome_reaches() {
         for shapes in [vec![(2, 2, 2)], vec![(1, 1, 3)], vec![(1, 2, 1), (3, 2, 1)], vec![(4, 4, 1)]] {
             let (mut best_e, mut least_p) = (f64::NEG_INFINITY, 1.0_f64);
             for outcome in outcomes(&shapes) {
-                let all: Vec<Group> = past.iter().copied().chain(outcome).collect();
+                let all: Vec<TaskStratum> = past.iter().copied().chain(outcome).collect();
                 best_e = best_e.max(e_process(all.clone()).ln_better());
                 least_p = least_p.min(all.into_iter().collect::<Stratified>().p_better());
             }
@@ -253,7 +255,7 @@ fn many_shapes_give_an_upper_bound() {
 
 #[test]
 fn scores_of_0_and_1_are_successes() {
-    let scores = |group: Group| {
+    let scores = |group: TaskStratum| {
         let of =
             |arm: Arm| [vec![1.0; arm.successes() as usize], vec![0.0; arm.failures() as usize]].concat();
         ScoreGroup { new: of(group.new), old: of(group.old) }
@@ -263,7 +265,7 @@ fn scores_of_0_and_1_are_successes() {
     let found = relabel_p(&groups.map(scores), 1);
     assert!((found - all.p_better()).abs() < 1e-12, "{found}");
     // Too many ways to try all of them.
-    let many: Vec<Group> = groups.into_iter().cycle().take(24).collect();
+    let many: Vec<TaskStratum> = groups.into_iter().cycle().take(24).collect();
     let (all, many): (Stratified, Vec<_>) =
         (many.iter().copied().collect(), many.into_iter().map(scores).collect());
     let (found, again) = (relabel_p(&many, 1), relabel_p(&many, 1));
@@ -288,7 +290,7 @@ fn scores_of_pairs_are_flipped_signs() {
 }
 
 /// Successes as scores of 1 and 0.
-fn as_scores(group: Group) -> ScoreGroup {
+fn as_scores(group: TaskStratum) -> ScoreGroup {
     let of = |arm: Arm| -> Vec<f64> {
         (0..arm.rollouts()).map(|rollout| f64::from(u8::from(rollout < arm.successes()))).collect()
     };
@@ -373,7 +375,7 @@ fn power_grows_with_rollouts_and_the_plan_keeps_its_promise() {
     }
 }
 
-fn any_group() -> impl Strategy<Value = Group> {
+fn any_group() -> impl Strategy<Value = TaskStratum> {
     (0_u32..6, 0_u32..6)
         .prop_flat_map(|(new, old)| (0..=new, Just(new), 0..=old, Just(old)))
         .prop_map(|(with, new, without, old)| group([with, new], [without, old]))
@@ -444,7 +446,7 @@ proptest! {
     #[test]
     fn p_values_of_better_and_worse_fit_together(groups in prop::collection::vec(any_group(), 0..12)) {
         let all: Stratified = groups.iter().copied().collect();
-        let swapped = groups.iter().map(|group| Group { new: group.old, old: group.new });
+        let swapped = groups.iter().map(|group| TaskStratum { new: group.old, old: group.new });
         let exchanged: Stratified = swapped.clone().collect();
         let (better, worse) = (all.p_better(), all.p_worse());
         prop_assert!((0.0..=1.0).contains(&better) && (0.0..=1.0).contains(&worse));

@@ -5,7 +5,8 @@
 
 use skill_core::PyRandom;
 use skill_core::stats::stratified::{
-    Group, GroupShape, OddsEProcess, Stratified, TaskPrior, TrialPower, TrialRule, has_reached, is_at_most,
+    GroupShape, OddsEProcess, Stratified, TaskPrior, TaskStratum, TrialPower, TrialRule, has_reached,
+    is_at_most,
 };
 
 const N_TASKS: usize = 16;
@@ -43,23 +44,23 @@ impl World {
     }
 
     /// The groups of one trial, step by step.
-    pub(crate) fn trial(&self, seed: u64) -> impl Iterator<Item = Group> {
+    pub(crate) fn trial(&self, seed: u64) -> impl Iterator<Item = TaskStratum> {
         let world = *self;
         let mut random = PyRandom::new(seed);
         let logits = self.logits(&mut random);
         (0..world.n_steps).flat_map(move |step| {
             let gained = world.drift * step as f64 / (world.n_steps.max(2) - 1) as f64;
-            let groups: Vec<Group> =
+            let groups: Vec<TaskStratum> =
                 logits.iter().map(|logit| world.group(logit + gained, &mut random)).collect();
             groups
         })
     }
 
     /// The rollouts of one task: chance says which half sees the candidate.
-    fn group(&self, logit: f64, random: &mut PyRandom) -> Group {
+    fn group(&self, logit: f64, random: &mut PyRandom) -> TaskStratum {
         let mut halves = [true, true, true, true, false, false, false, false];
         random.shuffle(&mut halves);
-        let mut group = Group::default();
+        let mut group = TaskStratum::default();
         for is_new in halves {
             let logit = logit + if is_new { self.shift } else { 0.0 };
             let is_success = random.random() < logistic(logit);

@@ -4,7 +4,7 @@ use super::changes::Done;
 use super::check::{Check, CheckRow, CommandCheck, matches_path};
 use super::fixture;
 use crate::error::EnvError;
-use skill_sandbox::{Input, Limits, Program, RunError, Sandbox, Verdict};
+use skill_sandbox::{Input, Limits, Program, RunError, Sandbox, Termination};
 use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +51,7 @@ pub(super) async fn run(
             },
         })?;
     let printed = outcome.stdout.text();
-    let is_code = outcome.verdict == (Verdict::Exited { code: check.exit_code });
+    let is_code = outcome.verdict == (Termination::Exited { code: check.exit_code });
     let is_printed =
         check.stdout.as_ref().is_none_or(|pattern| pattern.regex.is_match(&printed) != pattern.is_absent);
     let said = format!("{}\n{}", printed.trim(), outcome.stderr.text().trim());

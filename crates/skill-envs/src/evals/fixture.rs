@@ -5,7 +5,7 @@ use crate::error::EnvError;
 use crate::within::within;
 use skill_llm::agent::{LEFT_OUT, settings_of_agents};
 use skill_llm::{AgentFile, AgentProject};
-use skill_sandbox::{Input, Limits, Outputs, Program, Sandbox, Verdict};
+use skill_sandbox::{Input, Limits, Outputs, Program, Sandbox, Termination};
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -175,7 +175,7 @@ fn made(case: &Case, sandbox: Option<&Sandbox>) -> Result<AgentProject, EnvError
     let outcome = sandbox
         .run(&program, &skill_sandbox::Cancel::default())
         .map_err(|error| wrong(format!("{} was not run: {error}", script.display())))?;
-    if outcome.verdict != (Verdict::Exited { code: 0 }) {
+    if outcome.verdict != (Termination::Exited { code: 0 }) {
         let said = outcome.stderr.text();
         let said = said.trim().lines().next_back().unwrap_or_default().to_owned();
         return Err(wrong(format!("{} {}: {said}", script.display(), outcome.verdict)));

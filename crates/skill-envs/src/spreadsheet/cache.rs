@@ -2,7 +2,7 @@
 
 use super::lab::Ran;
 use serde_json::{Value, json};
-use skill_sandbox::Verdict;
+use skill_sandbox::Termination;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
@@ -47,9 +47,9 @@ impl Cache {
     /// Keeps it, unless another run of the program could come to something else.
     pub(super) fn keep_program(&self, key: &str, ran: &Ran) {
         let code = match ran.verdict {
-            Verdict::Exited { code } => Some(code),
-            Verdict::OutOfMemory | Verdict::TooManyProcesses | Verdict::DiskFull => None,
-            Verdict::TimedOut | Verdict::Killed { .. } => return,
+            Termination::Exited { code } => Some(code),
+            Termination::OutOfMemory | Termination::TooManyProcesses | Termination::DiskFull => None,
+            Termination::TimedOut | Termination::Killed { .. } => return,
         };
         let files: Vec<Value> =
             ran.files.iter().map(|(name, bytes)| json!({"name": name, "n_bytes": bytes.len()})).collect();
@@ -99,9 +99,9 @@ impl Cache {
 }
 
 /// The verdict of a name, of those that are kept.
-fn verdict(name: &str, code: Option<i32>) -> Option<Verdict> {
-    let others = [Verdict::OutOfMemory, Verdict::TooManyProcesses, Verdict::DiskFull];
-    code.map(|code| Verdict::Exited { code })
+fn verdict(name: &str, code: Option<i32>) -> Option<Termination> {
+    let others = [Termination::OutOfMemory, Termination::TooManyProcesses, Termination::DiskFull];
+    code.map(|code| Termination::Exited { code })
         .into_iter()
         .chain(others)
         .find(|verdict| verdict.as_str() == name)
@@ -140,17 +140,17 @@ mod tests {
         assert_eq!(cache.program("a"), None);
         let files = [("a.txt", &b""[..]), ("output.xlsx", &b"PK\n\0"[..])];
         let ran = Ran {
-            verdict: Verdict::Exited { code: 1 },
+            verdict: Termination::Exited { code: 1 },
             stdout: "out\n".to_owned(),
             stderr: "err".to_owned(),
             files: files.map(|(name, bytes)| (name.to_owned(), Arc::from(bytes))).into(),
         };
         cache.keep_program("a", &ran);
         assert_eq!(cache.program("a"), Some(ran.clone()));
-        let full = Ran { verdict: Verdict::DiskFull, files: BTreeMap::new(), ..ran.clone() };
+        let full = Ran { verdict: Termination::DiskFull, files: BTreeMap::new(), ..ran.clone() };
         cache.keep_program("b", &full);
         assert_eq!(cache.program("b"), Some(full));
-        for verdict in [Verdict::TimedOut, Verdict::Killed { signal: 9 }] {
+        for verdict in [Termination::TimedOut, Termination::Killed { signal: 9 }] {
             cache.keep_program("c", &Ran { verdict, ..ran.clone() });
             assert_eq!(cache.program("c"), None);
         }

@@ -3,7 +3,7 @@
 use super::lab::{OUTPUT, Ran};
 use super::preview::preview;
 use super::xlsx::Workbook;
-use skill_sandbox::Verdict;
+use skill_sandbox::Termination;
 use std::sync::Arc;
 
 /// How much of what a program printed is told: the end of its errors, and of the rest.
@@ -16,7 +16,7 @@ pub(super) const NO_PROGRAM: &str = "The reply has no block of Python code. Repl
 /// Why a program has not done what it should; `None` where it wrote a workbook.
 pub(super) fn failure(ran: &Ran) -> Option<String> {
     let limit = match ran.verdict {
-        Verdict::Exited { code: 0 } => match ran.output() {
+        Termination::Exited { code: 0 } => match ran.output() {
             None => return Some(format!("the program ended without a workbook at OUTPUT_PATH ({OUTPUT})")),
             Some(bytes) => {
                 return Workbook::open(Arc::clone(bytes))
@@ -24,12 +24,12 @@ pub(super) fn failure(ran: &Ran) -> Option<String> {
                     .map(|error| format!("what the program saved at OUTPUT_PATH {error}"));
             }
         },
-        Verdict::Exited { .. } => return Some(format!("the program {}", last_line(ran))),
-        Verdict::TimedOut => "the program did not end in time",
-        Verdict::OutOfMemory => "the program ran out of memory",
-        Verdict::TooManyProcesses => "the program started too many processes or threads",
-        Verdict::DiskFull => "the program filled its disk",
-        Verdict::Killed { .. } => "the program was killed",
+        Termination::Exited { .. } => return Some(format!("the program {}", last_line(ran))),
+        Termination::TimedOut => "the program did not end in time",
+        Termination::OutOfMemory => "the program ran out of memory",
+        Termination::TooManyProcesses => "the program started too many processes or threads",
+        Termination::DiskFull => "the program filled its disk",
+        Termination::Killed { .. } => "the program was killed",
     };
     Some(limit.to_owned())
 }

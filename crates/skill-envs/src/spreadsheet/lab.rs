@@ -9,7 +9,9 @@ use crate::sandboxed;
 use serde_json::json;
 use skill_core::canonical::hex_sha256;
 use skill_llm::LlmError;
-use skill_sandbox::{Cancel, Choice, Input, Limits, Outcome, Outputs, Program, RunError, Sandbox, Verdict};
+use skill_sandbox::{
+    Cancel, Choice, ExecutionResult, Input, Limits, Outputs, Program, RunError, Sandbox, Termination,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,7 +67,7 @@ struct Python {
 /// What became of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ran {
-    pub(super) verdict: Verdict,
+    pub(super) verdict: Termination,
     pub(super) stdout: String,
     pub(super) stderr: String,
     /// The files that came out.
@@ -79,8 +81,8 @@ impl Ran {
     }
 }
 
-impl From<Outcome> for Ran {
-    fn from(outcome: Outcome) -> Self {
+impl From<ExecutionResult> for Ran {
+    fn from(outcome: ExecutionResult) -> Self {
         Self {
             verdict: outcome.verdict,
             stdout: outcome.stdout.text(),
@@ -228,7 +230,7 @@ pub(super) async fn start<P: Send + 'static>(
     program: Program,
     permit: P,
     cancel: &CancellationToken,
-) -> Result<Outcome, EnvError> {
+) -> Result<ExecutionResult, EnvError> {
     sandboxed::start(sandbox, program, permit, cancel).await.map_err(|error| match error {
         RunError::Cancelled => EnvError::Model(LlmError::Cancelled),
         error => wrong(&skill_llm::error::with_causes(&error)),
@@ -298,7 +300,7 @@ impl Python {
 }
 
 /// What a program printed: a container has one stream, which is its standard error.
-pub(super) fn said(outcome: &Outcome) -> String {
+pub(super) fn said(outcome: &ExecutionResult) -> String {
     let stdout = outcome.stdout.text();
     if stdout.trim().is_empty() { outcome.stderr.text() } else { stdout }
 }

@@ -8,7 +8,7 @@ use super::xlsx::{Area, Workbook};
 use crate::error::EnvError;
 use parking_lot::Mutex;
 use skill_core::canonical::hex_sha256;
-use skill_sandbox::{Cancel, Input, Limits, Outcome, Outputs, Program, Sandbox};
+use skill_sandbox::{Cancel, ExecutionResult, Input, Limits, Outputs, Program, Sandbox};
 use std::collections::VecDeque;
 use std::io::{Cursor, Write as _};
 use std::path::{Path, PathBuf};
@@ -105,7 +105,7 @@ impl Office {
     }
 
     /// An error of the set-up where the calculation of [`sample`] has come to another number, or to none.
-    fn check(&self, outcome: &Outcome) -> Result<(), EnvError> {
+    fn check(&self, outcome: &ExecutionResult) -> Result<(), EnvError> {
         let calculated = outcome.file("out/0.xlsx").and_then(|bytes| {
             let cells = Workbook::open(bytes.into()).ok()?.cells(0, &[Area::WHOLE]).ok()?;
             cells.get(&(1, 1))?.number
@@ -327,7 +327,7 @@ fn workbook_of(cell: &str) -> Result<Vec<u8>, ZipError> {
 }
 
 /// Runs a program while the sandbox is opened, before anything is asynchronous.
-fn blocking(sandbox: &Sandbox, program: &Program) -> Result<Outcome, EnvError> {
+fn blocking(sandbox: &Sandbox, program: &Program) -> Result<ExecutionResult, EnvError> {
     sandbox.run(program, &Cancel::default()).map_err(|error| wrong(&skill_llm::error::with_causes(&error)))
 }
 

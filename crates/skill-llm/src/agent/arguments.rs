@@ -4,7 +4,7 @@ use super::config::{AgentConfig, DEFAULT_MODEL, Sandbox};
 use super::prompt::Written;
 use crate::error::{LlmError, wrong};
 use skill_agents::home::{HomeError, Moved, SessionFile};
-use skill_agents::measure::{Part, Prepared, Setup, named_files, prepare_play};
+use skill_agents::measure::{CallOptions, Prepared, Setup, named_files, prepare_play};
 use skill_agents::{Agent, Play, Rights};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -48,14 +48,14 @@ impl Start {
             named_files: named_files(agent, |name| std::env::var_os(name).map(PathBuf::from)),
             with_mcp: false,
         };
-        let part = Part {
+        let options = CallOptions {
             rights: rights(&agent.play, config.sandbox),
             effort: config.effort.map(|effort| effort.as_str()),
             schema: written.schema_file,
             arguments: &config.arguments,
         };
         let since = SystemTime::now();
-        let prepared = prepare_play(&setup, &part, &written.prompt, at)
+        let prepared = prepare_play(&setup, &options, &written.prompt, at)
             .map_err(|error| wrong(format!("cannot make a working directory: {error}")))?;
         let launch = &prepared.launch;
         Ok(Self {

@@ -4,7 +4,7 @@ use crate::chat::{ChatReply, FinishReason};
 use crate::error::ErrorClass;
 use crate::http::class_of_report;
 use skill_agents::home::SessionFile;
-use skill_agents::{Agent, Fault as Found, UsedUp, read_reply};
+use skill_agents::{Agent, AgentFailure as Found, UsedUp, read_reply};
 use skill_core::Usage;
 
 /// Why there is no reply in an output.

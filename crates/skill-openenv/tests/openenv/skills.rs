@@ -3,7 +3,7 @@
 use crate::site::{Site, code, household, text};
 use serde_json::{Value, json};
 use skill_bank::retrieve::{Retrieval, RetrievalSettings};
-use skill_bank::{Author, Bank, BankEvent, Basis, Content, Evidence, SkillRef, Source, Tier};
+use skill_bank::{Author, Bank, BankEvent, Basis, Content, Evidence, SkillProvenance, SkillRef, Tier};
 use skill_core::{SkillDoc, SkillPartId};
 use skill_envs::{Split, World, WorldEnv};
 use skill_openenv::{EnvOptions, ServedBank, SkillOptions, TeacherOptions};
@@ -17,7 +17,8 @@ use std::sync::Arc;
 pub(crate) fn propose(bank: &mut Bank, tier: Tier, title: &str, is_active: bool) -> SkillRef {
     let content = Content::principle(title, format!("Do {title}."), "Always.");
     let skill = bank.next_skill(&tier);
-    let proposed = BankEvent::proposed(skill.clone(), tier, content, Source::Person, Evidence::default());
+    let proposed =
+        BankEvent::proposed(skill.clone(), tier, content, SkillProvenance::Person, Evidence::default());
     bank.record(0, Author::Person, proposed).unwrap();
     if is_active {
         let admitted = BankEvent::Admitted { skill: skill.clone(), basis: Basis::Person };

@@ -5,7 +5,7 @@ use crate::skills::{propose, site_with};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_bank::distill::TeacherPrompts;
-use skill_bank::{Bank, BankEvent, Occasion, State, Tier, Verdict};
+use skill_bank::{Bank, BankEvent, Occasion, State, Tier, TrialVerdict};
 use skill_core::Usage;
 use skill_envs::Split;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId};
@@ -142,7 +142,7 @@ async fn a_candidate_that_harms_is_retired() {
     train(&site, &mut client, 1, false).await;
     site.post("/bank/evolve", json!({})).await;
     let ended = train(&site, &mut client, 50, false).await.unwrap();
-    assert_eq!(ended["verdict"], json!(Verdict::Reject));
+    assert_eq!(ended["verdict"], json!(TrialVerdict::Reject));
     let bank = read_bank(&path).unwrap().bank;
     assert_eq!(bank.skills().nth(1).unwrap().state(), State::Retired);
     drop(client);

@@ -12,7 +12,7 @@ use skill_bank::trial::{
     Candidacy, GROUPS_PER_INTERVAL, Half, ItemRate, Preflight, TrialDesign, TrialGroup, TrialGroups,
     TrialNumbers, TrialResult, TrialState, obstacle, preflight,
 };
-use skill_bank::{BankView, Occasion, SkillRef, State, Tier, Verdict};
+use skill_bank::{BankView, Occasion, SkillRef, State, Tier, TrialVerdict};
 use skill_core::stats::stratified::TaskPrior;
 use skill_core::{ItemId, StepIdx};
 use skill_envs::{Item, SkillSource, Split};
@@ -120,7 +120,7 @@ impl BankRun<'_> {
             // No task told anything: the candidate waits, behind those that were tried less.
             let numbers = state.numbers();
             trial.problem = Some(format!("none of {} groups told anything", state.n_seen()));
-            let undecided = numbers.measured(candidate, Occasion::Trial, Some(Verdict::Undecided));
+            let undecided = numbers.measured(candidate, Occasion::Trial, Some(TrialVerdict::Undecided));
             self.record_events(record.round, [undecided]).await?;
             self.end_trial(record, trial);
             return Ok(());

@@ -4,7 +4,7 @@ use super::run::BankRun;
 use crate::error::PipelineError;
 use crate::records::bank::{RoundRecord, TrialRecord};
 use skill_bank::trial::{Candidacy, Consequence, Decision, MIN_STANDING_GROUPS, obstacle, over_cap_of};
-use skill_bank::{BankEvent, Occasion, Reason, SkillRef, Verdict};
+use skill_bank::{BankEvent, Occasion, Reason, SkillRef, TrialVerdict};
 
 impl BankRun<'_> {
     /// Why an active skill is not retired.
@@ -34,7 +34,7 @@ impl BankRun<'_> {
         // An event of its own: a process may be killed before the next one, and a person may come between them.
         let shown = decision.numbers.measured(&skill, Occasion::Trial, Some(decision.verdict));
         self.record_events(record.round, [shown]).await?;
-        if decision.verdict == Verdict::Undecided {
+        if decision.verdict == TrialVerdict::Undecided {
             *self.e_before.entry(skill).or_insert(1.0) *= decision.numbers.e_better;
             return Ok(false);
         }
@@ -49,7 +49,7 @@ impl BankRun<'_> {
             Consequence::Event(event) => self.record_events(record.round, [*event]).await?,
         }
         self.tell_changes();
-        if decision.verdict == Verdict::Reject {
+        if decision.verdict == TrialVerdict::Reject {
             record.retired.push(skill);
             return Ok(false);
         }

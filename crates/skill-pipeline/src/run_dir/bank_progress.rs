@@ -10,7 +10,7 @@ use crate::records::bank::TrialRecord;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use skill_bank::Verdict;
+use skill_bank::TrialVerdict;
 use skill_bank::trial::TrialNumbers;
 use skill_core::MeanScore;
 use skill_core::stats::stratified::TrialRule;
@@ -221,7 +221,7 @@ impl BankProgress {
     }
 
     fn end_trial(&mut self, record: TrialRecord) {
-        let is_candidate = record.decision.is_none_or(|made| made.verdict == Verdict::Undecided);
+        let is_candidate = record.decision.is_none_or(|made| made.verdict == TrialVerdict::Undecided);
         // What no task could try has had no trial, and never stopped waiting.
         if self.trial.take().is_some() {
             self.n_trials += 1;

@@ -14,7 +14,7 @@ use crate::records::evaluation::{
 };
 use crate::records::{FORMAT_VERSION, StageTokens};
 use indexmap::IndexMap;
-use skill_core::{EpochIdx, MeanScore, Origin, RolloutResult, SkillDoc, SkillHash, SkillId, StepIdx};
+use skill_core::{EpochIdx, MeanScore, RolloutResult, SkillDoc, SkillHash, SkillId, SkillOrigin, StepIdx};
 use std::path::{Path, PathBuf};
 
 /// The skill of the one-shot arm, beside its results.
@@ -74,10 +74,10 @@ impl EvaluationDir {
     /// Where the selection results of a skill are; `None` for one that no part of the run measures.
     pub fn of_skill(skill: SkillId) -> Option<Self> {
         match skill.origin {
-            Origin::Initial => Some(Self::Baseline),
-            Origin::Step { step } => Some(Self::of_step(step)),
-            Origin::EpochEnd { epoch, .. } => Some(Self::SlowUpdate(epoch)),
-            Origin::Import | Origin::Trial => None,
+            SkillOrigin::Initial => Some(Self::Baseline),
+            SkillOrigin::Step { step } => Some(Self::of_step(step)),
+            SkillOrigin::EpochEnd { epoch, .. } => Some(Self::SlowUpdate(epoch)),
+            SkillOrigin::Import | SkillOrigin::Trial => None,
         }
     }
 

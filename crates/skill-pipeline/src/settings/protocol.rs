@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use skill_core::editor::EditRules;
 use skill_core::rewrite::UpdateMode;
 use skill_core::search::{GROUP, MOST_EDITS};
-use skill_core::search_plan::{SearchBudget, Spending};
-use skill_core::{BudgetControl, EditBudget, GateMode, Schedule, Usage, named_enum, steps_per_epoch};
+use skill_core::search_plan::{SearchBudget, SearchCost};
+use skill_core::{
+    BudgetControl, EditBudget, EditBudgetSchedule, GateMode, Usage, named_enum, steps_per_epoch,
+};
 use skill_llm::Prices;
 
 /// The batch of the paper's protocol, by which a planned run without caps is as long as one of that protocol.
@@ -105,7 +107,7 @@ impl TrainSettings {
         self.foreseen_at(n_items, rollout, spending_of(optimizer_call, self.search.optimizer_prices))
     }
 
-    fn foreseen_at(&self, n_items: [usize; 3], rollout: Spending, optimizer_call: Spending) -> Self {
+    fn foreseen_at(&self, n_items: [usize; 3], rollout: SearchCost, optimizer_call: SearchCost) -> Self {
         let [n_train, n_val, n_test] = n_items;
         if self.protocol == Protocol::Paper {
             return self.effective();
@@ -125,7 +127,11 @@ impl TrainSettings {
             failure_only: true,
             batch_size: GROUP,
             minibatch_size: GROUP,
-            edit_budget: EditBudget { schedule: Schedule::Constant, max: MOST_EDITS, min: MOST_EDITS },
+            edit_budget: EditBudget {
+                schedule: EditBudgetSchedule::Constant,
+                max: MOST_EDITS,
+                min: MOST_EDITS,
+            },
             epochs: n_proposals.div_ceil(u32::try_from(per_epoch).unwrap_or(u32::MAX)),
             ..self.effective()
         }
@@ -144,7 +150,7 @@ impl TrainSettings {
     /// The calls that a planned search has, where nothing else is capped; `n_items` are those of train, val and test, and a
     /// rollout is taken to be so many calls.
     pub fn planned_calls(&self, [n_train, n_val, n_test]: [usize; 3], calls_per_rollout: f64) -> u64 {
-        let rollout = Spending { calls: calls_per_rollout, ..Spending::default() };
+        let rollout = SearchCost { calls: calls_per_rollout, ..SearchCost::default() };
         let n_draws = n_val * self.evidence.selection_repeats.max(1);
         let n_end = self.n_rollouts_of_end(n_draws, n_test, rollout);
         // The cast saturates.
@@ -175,31 +181,36 @@ impl TrainSettings {
     /// Rollouts after the last step: the re-evaluation of two skills on the validation split, and on the test split the
     /// initial and the best skill with the no-skill and one-shot arms where they are measured. The request for the
     /// one-shot skill counts as one.
-    pub(crate) fn n_rollouts_of_end(&self, n_draws: usize, n_test: usize, rollout: Spending) -> usize {
+    pub(crate) fn n_rollouts_of_end(&self, n_draws: usize, n_test: usize, rollout: SearchCost) -> usize {
         2 * (usize::from(self.effective().evidence.fresh) * n_draws + usize::from(self.eval_test) * n_test)
             + usize::from(self.measures_no_skill(n_test, rollout)) * n_test
             + usize::from(self.measures_one_shot(n_test, rollout)) * (n_test + 1)
     }
 
     /// True if the no-skill arm is measured, given the cost of a rollout.
-    pub(crate) fn measures_no_skill(&self, n_test: usize, rollout: Spending) -> bool {
+    pub(crate) fn measures_no_skill(&self, n_test: usize, rollout: SearchCost) -> bool {
         self.measures_arm(self.no_skill, rollout.times(n_test as f64))
     }
 
     /// True if the one-shot arm is measured, given the cost of a rollout.
-    pub(crate) fn measures_one_shot(&self, n_test: usize, rollout: Spending) -> bool {
+    pub(crate) fn measures_one_shot(&self, n_test: usize, rollout: SearchCost) -> bool {
         self.measures_arm(self.one_shot, self.cost_of_one_shot(n_test, rollout, rollout))
     }
 
     /// The cost of the one-shot arm: its request, and a pass over the test split with `of_arm` for each rollout.
-    pub(crate) fn cost_of_one_shot(&self, n_test: usize, rollout: Spending, of_arm: Spending) -> Spending {
+    pub(crate) fn cost_of_one_shot(
+        &self,
+        n_test: usize,
+        rollout: SearchCost,
+        of_arm: SearchCost,
+    ) -> SearchCost {
         let shown = rollout.times(ONE_SHOT_FAILURES as f64 / READ_AT_ONCE);
         let request = first_optimizer_call(shown, self.search.optimizer_prices);
         request.plus(of_arm.times(n_test as f64))
     }
 
     /// True if an arm of this cost is measured.
-    fn measures_arm(&self, setting: ArmSetting, arm: Spending) -> bool {
+    fn measures_arm(&self, setting: ArmSetting, arm: SearchCost) -> bool {
         let cap = self.search.budget;
         let is_small = |cap: Option<f64>, of_arm: f64| cap.is_none_or(|cap| of_arm <= ARM_SHARE * cap);
         let has_room = self.protocol == Protocol::Auto
@@ -221,7 +232,7 @@ impl TrainSettings {
         n_train: usize,
         n_draws: usize,
         n_end: usize,
-        rollout: Spending,
+        rollout: SearchCost,
     ) -> SearchBudget {
         if !self.search.budget.is_unlimited() {
             return self.search.budget;
@@ -256,16 +267,16 @@ impl TrainSettings {
 }
 
 /// A call of these tokens.
-fn spending_of(usage: Usage, prices: Prices) -> Spending {
-    Spending { calls: 1.0, tokens: usage.tokens() as f64, money: prices.cost(usage) }
+fn spending_of(usage: Usage, prices: Prices) -> SearchCost {
+    SearchCost { calls: 1.0, tokens: usage.tokens() as f64, money: prices.cost(usage) }
 }
 
 /// What a call of the optimizer takes, before one was made, by the trajectories that it will read.
-pub(crate) fn first_optimizer_call(rollout: Spending, prices: Prices) -> Spending {
+pub(crate) fn first_optimizer_call(rollout: SearchCost, prices: Prices) -> SearchCost {
     let [prompt, reply] = OPTIMIZER_TOKENS;
     let prompt = prompt + READ_AT_ONCE * rollout.tokens;
     let usage = Usage { input: prompt as u64, output: reply as u64, ..Usage::default() };
-    Spending { tokens: prompt + reply, ..spending_of(usage, prices) }
+    SearchCost { tokens: prompt + reply, ..spending_of(usage, prices) }
 }
 
 #[cfg(test)]
@@ -302,7 +313,7 @@ mod tests {
 
     #[test]
     fn no_skill_is_measured_unasked_where_it_takes_at_most_a_tenth_of_each_cap() {
-        let rollout = Spending { calls: 1.0, tokens: 500.0, money: 0.001 };
+        let rollout = SearchCost { calls: 1.0, tokens: 500.0, money: 0.001 };
         let measures = |settings: TrainSettings| settings.measures_no_skill(40, rollout);
         let calls = |cap| SearchBudget { calls: Some(cap), ..SearchBudget::default() };
         assert!(measures(auto(calls(400.0))) && !measures(auto(calls(399.0))));

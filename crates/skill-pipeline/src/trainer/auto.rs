@@ -32,7 +32,7 @@ use crate::settings::protocol::{COMPARED_PART, PLAYS_OF_PROPOSAL};
 use crate::shell::spent_by;
 use crate::warning::{RunModel, Warning};
 use skill_core::search::{Allowance, Due, GROUP, MOST_EDITS};
-use skill_core::search_plan::{Failures, SearchBudget, Spending};
+use skill_core::search_plan::{Failures, SearchBudget, SearchCost};
 use skill_core::stats::{detectable_effect, flip_rate};
 use skill_core::usage::{dollars, grouped};
 use skill_core::{ItemScore, StepIdx, Usage};
@@ -71,11 +71,11 @@ impl Run<'_> {
 
     /// Reserves budget for the final measurements and the next comparison, the more the higher the failure rate of requests
     /// is. Optional arms get no such margin, since they are skipped when the budget is short.
-    pub(super) fn set_aside(&self, state: &TrainState, compared: Spending) -> Result<(), PipelineError> {
+    pub(super) fn set_aside(&self, state: &TrainState, compared: SearchCost) -> Result<(), PipelineError> {
         let Some(budget) = &self.budget else { return Ok(()) };
         let (required, optional) = self.end_costs(state)?;
         let required = failures(budget.attempts()).on_top_of(required.plus(compared));
-        let Spending { calls, tokens, money } = required.plus(optional);
+        let SearchCost { calls, tokens, money } = required.plus(optional);
         // The casts saturate, and less than nothing is nothing.
         let aside = Spent { calls: calls.ceil() as u64, tokens: tokens as u64, money, time: Duration::ZERO };
         budget.set_aside(aside);
@@ -97,7 +97,7 @@ impl Run<'_> {
     }
 
     /// What was in flight in earlier processes when they were killed: it is spent, and in no record.
-    fn killed(&self) -> Spending {
+    fn killed(&self) -> SearchCost {
         spending_of(spent_by(&self.prices, self.journal.unanswered_before()))
     }
 
@@ -311,18 +311,18 @@ impl Run<'_> {
     }
 
     /// What the records of the run hold.
-    fn recorded(&self, state: &TrainState) -> Result<Spending, PipelineError> {
-        let mut recorded = Spending::default();
+    fn recorded(&self, state: &TrainState) -> Result<SearchCost, PipelineError> {
+        let mut recorded = SearchCost::default();
         for place in [EvaluationDir::Baseline, EvaluationDir::FreshBaseline] {
             if let Some(measured) = self.dir.read_evaluation(place)? {
                 recorded = recorded.plus(spending(measured.tokens, self.settings.search.target_prices));
             }
         }
         let of_steps = state.tokens().map(|(stage, used)| self.spending_at(stage, used));
-        Ok(of_steps.fold(recorded, Spending::plus))
+        Ok(of_steps.fold(recorded, SearchCost::plus))
     }
 
-    fn spending_at(&self, stage: &str, used: StageTokens) -> Spending {
+    fn spending_at(&self, stage: &str, used: StageTokens) -> SearchCost {
         let search = &self.settings.search;
         let prices = if is_of_optimizer(stage) { search.optimizer_prices } else { search.target_prices };
         spending(used, prices)
@@ -330,13 +330,13 @@ impl Run<'_> {
 
     /// The cost of the final measurements: the re-evaluation of the initial and the best skill on the validation
     /// split, and all arms on the test split.
-    pub(super) fn end_cost(&self, state: &TrainState) -> Result<Spending, PipelineError> {
+    pub(super) fn end_cost(&self, state: &TrainState) -> Result<SearchCost, PipelineError> {
         let (required, optional) = self.end_costs(state)?;
         Ok(required.plus(optional))
     }
 
     /// The same in two parts: what the verdict needs, and the optional arms, which are skipped when the budget is short.
-    fn end_costs(&self, state: &TrainState) -> Result<(Spending, Spending), PipelineError> {
+    fn end_costs(&self, state: &TrainState) -> Result<(SearchCost, SearchCost), PipelineError> {
         let (settings, n_draws) = (self.settings, self.n_draws());
         let n_test = if settings.eval_test { self.env.items(Split::Test).len() } else { 0 };
         let n_fresh = if settings.evidence.fresh { n_draws } else { 0 };
@@ -348,14 +348,14 @@ impl Run<'_> {
             (settings.one_shot, self.measures_one_shot()?, settings.cost_of_one_shot(n_test, initial, best)),
         ];
         let mut required = initial.times(n_initial as f64).plus(best.times((n_test + n_fresh) as f64));
-        let mut optional = Spending::default();
+        let mut optional = SearchCost::default();
         for (setting, is_measured, cost) in arms {
             let part = if setting == ArmSetting::Auto { &mut optional } else { &mut required };
             *part = if is_measured { part.plus(cost) } else { *part };
         }
         // Other tasks have other lengths; that a task takes one call is known.
         let calls = if best.calls > 1.0 { END_MARGIN } else { 1.0 };
-        let with_margin = |cost: Spending| Spending {
+        let with_margin = |cost: SearchCost| SearchCost {
             calls: cost.calls * calls,
             tokens: cost.tokens * END_MARGIN,
             money: cost.money * END_MARGIN,
@@ -364,7 +364,7 @@ impl Run<'_> {
     }
 
     /// What a rollout of the initial skill takes.
-    pub(super) fn initial_rollout(&self) -> Result<Spending, PipelineError> {
+    pub(super) fn initial_rollout(&self) -> Result<SearchCost, PipelineError> {
         let baseline = self.dir.read_evaluation(EvaluationDir::Baseline)?;
         let of_baseline = baseline.map(|measured| measured.tokens).unwrap_or_default();
         let per_draw = 1.0 / self.n_draws().max(1) as f64;
@@ -377,7 +377,7 @@ impl Run<'_> {
         &self,
         state: &TrainState,
         scored: &ScoredSkill,
-    ) -> Result<Spending, PipelineError> {
+    ) -> Result<SearchCost, PipelineError> {
         let initial = self.initial_rollout()?;
         let step = scored.id.origin.step();
         let record = state.history.iter().find(|record| record.step == step);
@@ -419,11 +419,11 @@ fn failures(seen: AttemptsSeen) -> Failures {
     Failures { n_replied, calls: n_failed / n_replied.max(1.0), tokens: of_failures / of_replies.max(1.0) }
 }
 
-fn spending_of(spent: Spent) -> Spending {
-    Spending { calls: spent.calls as f64, tokens: spent.tokens as f64, money: spent.money }
+fn spending_of(spent: Spent) -> SearchCost {
+    SearchCost { calls: spent.calls as f64, tokens: spent.tokens as f64, money: spent.money }
 }
 
-fn spending(used: StageTokens, prices: Prices) -> Spending {
+fn spending(used: StageTokens, prices: Prices) -> SearchCost {
     let usage = Usage {
         input: used.prompt_tokens,
         cached: used.cached_tokens,
@@ -431,7 +431,7 @@ fn spending(used: StageTokens, prices: Prices) -> Spending {
         output: used.completion_tokens,
         ..Usage::default()
     };
-    Spending { calls: used.calls as f64, tokens: used.tokens() as f64, money: prices.cost(usage) }
+    SearchCost { calls: used.calls as f64, tokens: used.tokens() as f64, money: prices.cost(usage) }
 }
 
 /// The caps of a search.

@@ -34,8 +34,8 @@ use indexmap::IndexMap;
 use skill_core::gate::GateAction;
 use skill_core::package::edit_main;
 use skill_core::{
-    EpochIdx, FlipCounts, MeanScore, Origin, PairCategory, SkillDoc, SkillId, StepIdx, inject_slow_update,
-    replace_slow_update,
+    EpochIdx, FlipCounts, MeanScore, PairCategory, SkillDoc, SkillId, SkillOrigin, StepIdx,
+    inject_slow_update, replace_slow_update,
 };
 use skill_envs::Split;
 use skill_envs::source::document;
@@ -210,7 +210,7 @@ impl Run<'_> {
         if is_new_best {
             record.best_score = score;
         }
-        let id = SkillId::of(Origin::EpochEnd { epoch: record.epoch, step: record.step });
+        let id = SkillId::of(SkillOrigin::EpochEnd { epoch: record.epoch, step: record.step });
         let mut scored = ScoredSkill::of(candidate, score, &evaluation.results, id);
         self.keep_reference(state, verdict, &mut scored);
         Ok((SkillChange::Scored { scored, is_new_best }, flips))

@@ -20,8 +20,8 @@ use crate::records::document::{StepAction, StepRecord};
 use crate::records::proposal::{ComparisonRecord, PlayPurpose, PlayRecord, ProposalRecord};
 use crate::run_dir::atomic;
 use crate::shell::spans;
-use skill_core::search::{Adopted, Due, KnownTasks, Outcome, SearchRules};
-use skill_core::search_plan::Spending;
+use skill_core::search::{Adopted, Due, KnownTasks, SearchRules, TaskScore};
+use skill_core::search_plan::SearchCost;
 use skill_core::{EpochIdx, GateMode, ItemId, StepIdx};
 use skill_envs::{Item, Split};
 use std::collections::BTreeMap;
@@ -96,7 +96,7 @@ impl Search {
     /// Takes a play of the working skill.
     pub(super) fn played(&mut self, source: (StepIdx, usize), play: &PlayRecord) {
         let Some(&task) = self.places.get(&play.item) else { return };
-        self.known.played(task, Outcome { score: play.score }, &play.kind);
+        self.known.played(task, TaskScore { score: play.score }, &play.kind);
         self.set_source(task, source);
     }
 
@@ -122,7 +122,7 @@ impl Search {
             let own = proposal.plays.iter().enumerate().filter(|(_, play)| play.purpose == purpose);
             let adopted = own.filter_map(|(place, play)| {
                 let task = *self.places.get(&play.item)?;
-                Some((place, Adopted { task, outcome: Outcome { score: play.score } }))
+                Some((place, Adopted { task, outcome: TaskScore { score: play.score } }))
             });
             adopted.collect()
         };
@@ -197,7 +197,7 @@ impl Run<'_> {
                     let confirm = self.allowance(state, &search)?.confirm;
                     self.rollout_of(state, &state.current)?.times(confirm)
                 }
-                Due::Comparison | Due::Nothing => Spending::default(),
+                Due::Comparison | Due::Nothing => SearchCost::default(),
             };
             self.set_aside(state, compared)?;
             self.bound_workers(Some(state))?;

@@ -6,7 +6,7 @@ use skill_core::autonomous::BudgetChoice;
 use skill_core::gate::{Gate, GateAction, GateMetric, ItemScore};
 use skill_core::plan::{plan_minibatches, plan_train_epoch as plan_epoch};
 use skill_core::rewrite::UpdateMode;
-use skill_core::schedule::{BudgetControl, EditBudget, Schedule};
+use skill_core::schedule::{BudgetControl, EditBudget, EditBudgetSchedule};
 use skill_core::{EpochIdx, MeanScore, PyRandom, SkillHash, StepIdx};
 
 fn number(value: &Value) -> f64 {
@@ -19,7 +19,7 @@ fn count(value: &Value) -> usize {
 
 pub(crate) fn scheduler(input: &Value, recorded: &Value) -> Verdict {
     let name = input[0].as_str().unwrap();
-    let Some(schedule) = Schedule::parse(name) else {
+    let Some(schedule) = EditBudgetSchedule::parse(name) else {
         assert_eq!(name, "autonomous");
         assert!(recorded.as_array().unwrap().iter().all(|budget| budget == 999), "{recorded}");
         return Differs("the optimizer chooses: the number 999 stands for no bound");

@@ -2,7 +2,7 @@
 
 use skill_bank::format::{BankFormat, Note};
 use skill_bank::{
-    Author, Bank, BankError, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, Tier,
+    Author, Bank, BankError, BankEvent, Basis, Content, Evidence, Reason, SkillProvenance, SkillRef, Tier,
 };
 use skill_core::SkillPartId;
 use skill_pipeline::PipelineError;
@@ -16,7 +16,7 @@ const PAPER: &str =
 fn proposed(bank: &Bank, title: &str) -> BankEvent {
     let content = Content::principle(title, "Do it.", "");
     let skill = bank.next_skill(&Tier::General);
-    BankEvent::proposed(skill, Tier::General, content, Source::Person, Evidence::default())
+    BankEvent::proposed(skill, Tier::General, content, SkillProvenance::Person, Evidence::default())
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use skill_core::gate::{Gate, GateMetric};
-use skill_core::schedule::{EditBudget, Schedule};
+use skill_core::schedule::{EditBudget, EditBudgetSchedule};
 use skill_core::{BudgetControl, PairPolicy};
 use skill_pipeline::{Acceptance, AppendixSource, EpochEnd, SkillAware, SlowUpdate, TrainSettings};
 
@@ -12,7 +12,7 @@ pub(crate) fn settings(config: &Value) -> Result<TrainSettings, String> {
     // The reference forces guidance into the skill unless it is told otherwise.
     let (mut slow_gate, mut has_slow_update) = (false, true);
     let mut epoch_end = EpochEnd::default();
-    let (mut max, mut min, mut schedule) = (4, 2, Schedule::Cosine);
+    let (mut max, mut min, mut schedule) = (4, 2, EditBudgetSchedule::Cosine);
     let mut gate = Gate::default();
     let (mut is_skill_aware, mut aware) =
         (false, SkillAware { source: AppendixSource::Both, consolidate_above: 0 });
@@ -32,7 +32,7 @@ pub(crate) fn settings(config: &Value) -> Result<TrainSettings, String> {
             "min_edit_budget" | "min_learning_rate" => min = small()?,
             // The name of a schedule that nobody asks where the optimizer chooses.
             "lr_scheduler" if value == "autonomous" && config["lr_control_mode"] == "autonomous" => {}
-            "lr_scheduler" => schedule = Schedule::parse(text()?).ok_or_else(wrong)?,
+            "lr_scheduler" => schedule = EditBudgetSchedule::parse(text()?).ok_or_else(wrong)?,
             "gate_metric" => gate.metric = GateMetric::parse(text()?).ok_or_else(wrong)?,
             "gate_mixed_weight" => gate.mixed_weight = value.as_f64().ok_or_else(wrong)?,
             "eval_test" => settings.eval_test = value.as_bool().ok_or_else(wrong)?,

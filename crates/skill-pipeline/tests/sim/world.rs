@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use skill_core::{EditBudget, Gate, GateMetric, PairPolicy, RolloutResult, Schedule};
+use skill_core::{EditBudget, EditBudgetSchedule, Gate, GateMetric, PairPolicy, RolloutResult};
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
 use skill_llm::testbed::SimAnswer;
 use skill_llm::{ChatModel, ChatRequest, Message};
@@ -41,7 +41,7 @@ impl World {
     }
 
     pub(crate) fn settings(self) -> TrainSettings {
-        let budget = |max| EditBudget::new(Schedule::Cosine, max, 1).unwrap();
+        let budget = |max| EditBudget::new(EditBudgetSchedule::Cosine, max, 1).unwrap();
         let base = TrainSettings { merge_batch_size: 2, edit_budget: budget(2), ..TrainSettings::default() };
         match self {
             Self::Small => TrainSettings {

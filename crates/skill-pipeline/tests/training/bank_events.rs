@@ -3,7 +3,7 @@
 use crate::banks::{Run, record};
 use parking_lot::Mutex;
 use skill_bank::trial::TrialNumbers;
-use skill_bank::{Author, BankEvent, Reason, Verdict};
+use skill_bank::{Author, BankEvent, Reason, TrialVerdict};
 use skill_core::stats::stratified::TrialRule;
 use skill_pipeline::bank::{Admission, TrialKind};
 use skill_pipeline::bank_dir::BankDir;
@@ -120,7 +120,7 @@ fn a_trial_is_told_with_its_plan_each_of_its_passes_and_what_it_came_to() {
             assert!(rollouts <= max_rollouts);
             if let Some(decision) = &trial.decision {
                 assert_eq!(numbers, decision.numbers);
-                if decision.verdict == Verdict::Admit {
+                if decision.verdict == TrialVerdict::Admit {
                     assert!(is_look && trial.fresh.is_some());
                 }
                 n_decided += 1;

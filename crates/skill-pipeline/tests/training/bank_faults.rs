@@ -8,7 +8,9 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use skill_bank::retrieve::{Retrieval, RetrievalSettings};
 use skill_bank::task_type::TypeTable;
-use skill_bank::{Author, Bank, BankEvent, Basis, Content, Evidence, Reason, SkillRef, Source, State, Tier};
+use skill_bank::{
+    Author, Bank, BankEvent, Basis, Content, Evidence, Reason, SkillProvenance, SkillRef, State, Tier,
+};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{JournalOptions, JournalReader, Role};
 use skill_pipeline::bank_dir::{BankDir, read_bank};
@@ -182,7 +184,8 @@ fn unmeasured_bank() -> (Bank, SkillRef) {
     let tier = Tier::of_type("stuck");
     let skill = bank.next_skill(&tier);
     let content = Content::principle("Knock", "Knock twice and wait.", "At a door.");
-    let proposed = BankEvent::proposed(skill.clone(), tier, content, Source::Person, Evidence::default());
+    let proposed =
+        BankEvent::proposed(skill.clone(), tier, content, SkillProvenance::Person, Evidence::default());
     bank.record(0, Author::Person, proposed).unwrap();
     let admitted = BankEvent::Admitted { skill: skill.clone(), basis: Basis::Unmeasured };
     bank.record(0, Author::Person, admitted).unwrap();

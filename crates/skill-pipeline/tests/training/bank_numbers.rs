@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::Value;
 use skill_bank::retrieve::{Retrieval, RetrievalMode, RetrievalSettings};
-use skill_bank::{Author, Bank, BankEvent, Content, Evidence, Source, Tier, Verdict};
+use skill_bank::{Author, Bank, BankEvent, Content, Evidence, SkillProvenance, Tier, TrialVerdict};
 use skill_core::ItemId;
 use skill_core::random::Dice;
 use skill_llm::scripted::ScriptedModel;
@@ -32,7 +32,8 @@ fn bank_with_candidate(evidence: &[String]) -> Bank {
     let content = Content::principle("Use force", "Lean in and push hard.", "It does not move.");
     let mut of_tasks = Evidence::default();
     of_tasks.items = evidence.iter().map(ItemId::new).collect();
-    let proposed = BankEvent::proposed(bank.next_skill(&tier), tier, content, Source::Distilled, of_tasks);
+    let proposed =
+        BankEvent::proposed(bank.next_skill(&tier), tier, content, SkillProvenance::Distilled, of_tasks);
     bank.record(0, Author::Process, proposed).unwrap();
     bank
 }
@@ -88,13 +89,13 @@ fn a_further_trial_of_a_candidate_goes_on_from_the_e_value_of_those_before() {
             let Some(decision) = trial.decision else { continue };
             let together = e_before.unwrap_or(1.0) * decision.numbers.e_better;
             match decision.verdict {
-                Verdict::Admit => {
+                TrialVerdict::Admit => {
                     assert!(together >= 19.999, "{trial:?}");
                     n_admitted_together += usize::from(decision.numbers.e_better < 19.0);
                     break;
                 }
-                Verdict::Reject => break,
-                Verdict::Undecided => e_before = Some(together),
+                TrialVerdict::Reject => break,
+                TrialVerdict::Undecided => e_before = Some(together),
             }
         }
     }

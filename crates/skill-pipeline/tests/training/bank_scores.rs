@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_bank::distill::TeacherPrompts;
 use skill_bank::retrieve::{Retrieval, RetrievalSettings};
-use skill_bank::{State, Verdict};
+use skill_bank::{State, TrialVerdict};
 use skill_core::RolloutResult;
 use skill_envs::{Env, EnvError, Item, RolloutCtx, SkillSource, Split};
 use skill_llm::scripted::ScriptedModel;
@@ -111,12 +111,12 @@ fn where_tasks_are_solved_in_part_trials_compare_scores() {
     let record = read_record(&dir.path().join("rounds/round_0000/record.json")).unwrap();
     let admitted = record.trials.iter().find(|trial| trial.title == "Order").unwrap();
     let decision = admitted.decision.unwrap();
-    assert_eq!(decision.verdict, Verdict::Admit);
+    assert_eq!(decision.verdict, TrialVerdict::Admit);
     for numbers in [decision.numbers, admitted.fresh.unwrap()] {
         assert_eq!((numbers.with[0], numbers.without[0], numbers.difference), (0, 0, 0.5));
         assert_eq!(numbers.mean_scores, Some([0.75, 0.25]));
     }
     // Where all rollouts score the same, a trial ends after its first look.
     let hum = record.trials.iter().find(|trial| trial.title == "Hum").unwrap();
-    assert!(hum.decision.is_none_or(|decision| decision.verdict != Verdict::Admit), "{hum:?}");
+    assert!(hum.decision.is_none_or(|decision| decision.verdict != TrialVerdict::Admit), "{hum:?}");
 }

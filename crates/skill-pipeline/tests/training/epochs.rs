@@ -7,7 +7,7 @@ use crate::world::{
 use crate::{actions, read};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use skill_core::{EditBudget, PairPolicy, Role, Schedule, SkillDoc, slow_update_guidance};
+use skill_core::{EditBudget, EditBudgetSchedule, PairPolicy, Role, SkillDoc, slow_update_guidance};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, Usage};
 use skill_pipeline::{Acceptance, EarlyStop, EpochEnd, PipelineError, SlowUpdate, TrainSettings};
@@ -92,7 +92,7 @@ impl ChatModel for Boxed {
 }
 
 fn with(epoch_end: EpochEnd) -> TrainSettings {
-    let edit_budget = EditBudget::new(Schedule::Constant, 1, 1).unwrap();
+    let edit_budget = EditBudget::new(EditBudgetSchedule::Constant, 1, 1).unwrap();
     TrainSettings { epochs: 3, epoch_end, edit_budget, ..settings() }
 }
 

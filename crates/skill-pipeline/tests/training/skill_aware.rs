@@ -5,7 +5,7 @@ use crate::world::{Job, check_same_files, list_in, optimizer, settings, text};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_core::appendix::appendix_notes;
-use skill_core::{EditBudget, Schedule, SkillDoc};
+use skill_core::{EditBudget, EditBudgetSchedule, SkillDoc};
 use skill_llm::scripted::ScriptedModel;
 use skill_llm::{CallCtx, ChatModel, ChatReply, ChatRequest, LlmError, ModelId, Role, Usage};
 use skill_pipeline::{AppendixSource, SkillAware, TrainSettings};
@@ -133,7 +133,7 @@ fn notes_resume_and_widen_to_the_same_files() {
 #[test]
 fn notes_that_no_step_has_measured_are_measured_at_the_end() {
     // A budget that falls over the whole run would fall faster in a shorter one.
-    let edit_budget = EditBudget::new(Schedule::Constant, 2, 2).unwrap();
+    let edit_budget = EditBudget::new(EditBudgetSchedule::Constant, 2, 2).unwrap();
     let reminding = || {
         let reply = json!({ "appendix_notes": ["rule golf", "rule alpha"] }).to_string();
         Job {

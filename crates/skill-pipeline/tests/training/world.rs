@@ -347,7 +347,7 @@ pub(crate) fn settings() -> TrainSettings {
         batch_size: 4,
         minibatch_size: 2,
         merge_batch_size: 2,
-        edit_budget: skill_core::EditBudget::new(skill_core::Schedule::Cosine, 2, 1).unwrap(),
+        edit_budget: skill_core::EditBudget::new(skill_core::EditBudgetSchedule::Cosine, 2, 1).unwrap(),
         epoch_end: EpochEnd::OFF,
         ..TrainSettings::default()
     }

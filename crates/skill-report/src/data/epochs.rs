@@ -2,7 +2,7 @@
 
 use super::steps::{DiffLine, difference, evidence, n_characters};
 use serde::Serialize;
-use skill_core::{Origin, SkillDoc, SkillId, StepIdx};
+use skill_core::{SkillDoc, SkillId, SkillOrigin, StepIdx};
 use skill_pipeline::records::document::{RuntimeState, StepRecord};
 use skill_pipeline::records::epoch::EpochRecords;
 use skill_pipeline::records::paired::PairedRecord;
@@ -173,10 +173,10 @@ impl Maker {
             return EvaluationDir::FinalSelection;
         }
         match self.id.origin {
-            Origin::Step { step } => EvaluationDir::of_step(super::headline::measured_at(history, step)),
-            Origin::EpochEnd { epoch, .. } => EvaluationDir::SlowUpdate(epoch),
+            SkillOrigin::Step { step } => EvaluationDir::of_step(super::headline::measured_at(history, step)),
+            SkillOrigin::EpochEnd { epoch, .. } => EvaluationDir::SlowUpdate(epoch),
             // What the run has not made is measured as the skill that it began with.
-            Origin::Initial | Origin::Import | Origin::Trial => EvaluationDir::Baseline,
+            SkillOrigin::Initial | SkillOrigin::Import | SkillOrigin::Trial => EvaluationDir::Baseline,
         }
     }
 
@@ -192,14 +192,16 @@ impl Maker {
     pub(super) fn name(self) -> String {
         match self.id.origin {
             origin if self.is_measured_last => format!("the notes of step {}", origin.step()),
-            Origin::EpochEnd { epoch, .. } => format!("the guidance of epoch {epoch}"),
-            Origin::Initial => "the first one".to_owned(),
-            origin @ (Origin::Step { .. } | Origin::Import | Origin::Trial) => origin.to_string(),
+            SkillOrigin::EpochEnd { epoch, .. } => format!("the guidance of epoch {epoch}"),
+            SkillOrigin::Initial => "the first one".to_owned(),
+            origin @ (SkillOrigin::Step { .. } | SkillOrigin::Import | SkillOrigin::Trial) => {
+                origin.to_string()
+            }
         }
     }
 }
 
 /// The skill with the guidance of an epoch's end.
 pub(super) fn guided_by(record: &SlowUpdateRecord) -> SkillId {
-    SkillId::of(Origin::EpochEnd { epoch: record.epoch, step: record.step })
+    SkillId::of(SkillOrigin::EpochEnd { epoch: record.epoch, step: record.step })
 }

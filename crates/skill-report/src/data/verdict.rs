@@ -12,7 +12,7 @@ use crate::verdict::{Arms, Caution, CautionKind, Outcome, Verdict, Versus};
 use crate::words::{counted, dollars, grouped, percent};
 use indexmap::IndexMap;
 use skill_core::stats::{detectable_effect, items_needed};
-use skill_core::{GateMetric, Origin};
+use skill_core::{GateMetric, SkillOrigin};
 use skill_pipeline::PipelineError;
 use skill_pipeline::RunReader;
 use skill_pipeline::noise::{ALPHA, POWER, recorded_flip_rate};
@@ -278,7 +278,7 @@ impl Verdict {
         let none = summary.test_no_skill.as_ref().and_then(|none| {
             Some((versus(none.score, none.paired.as_ref()?)?, none.paired.as_ref()?.n_items))
         });
-        let is_unchanged = summary.best_skill.origin == Origin::Initial;
+        let is_unchanged = summary.best_skill.origin == SkillOrigin::Initial;
         let tried = Tried {
             n_candidates: summary.total_accepts + summary.total_rejects + summary.total_indecisive,
             n_unread,

@@ -5,7 +5,7 @@ use crate::words::{
     counted, difference, e_value, grouped, one_line, p_value, percent, validation, whole_points,
 };
 use skill_bank::trial::{Preflight, PreflightRow};
-use skill_bank::{Reason, Verdict};
+use skill_bank::{Reason, TrialVerdict};
 use skill_pipeline::event::{Event, NamedSkill};
 use skill_pipeline::records::bank::{RoundRecord, TrialRecord};
 use std::fmt::Write as _;
@@ -97,13 +97,13 @@ pub(crate) fn short_trial_line(record: &TrialRecord) -> String {
 }
 
 /// What became of a skill by its trial.
-fn verdict_words(verdict: Verdict, is_retirement: bool) -> &'static str {
+fn verdict_words(verdict: TrialVerdict, is_retirement: bool) -> &'static str {
     match verdict {
-        Verdict::Admit if is_retirement => "kept",
-        Verdict::Admit => "admitted",
-        Verdict::Reject if is_retirement => "retired",
-        Verdict::Reject => "rejected",
-        Verdict::Undecided => "undecided",
+        TrialVerdict::Admit if is_retirement => "kept",
+        TrialVerdict::Admit => "admitted",
+        TrialVerdict::Reject if is_retirement => "retired",
+        TrialVerdict::Reject => "rejected",
+        TrialVerdict::Undecided => "undecided",
     }
 }
 
@@ -191,7 +191,7 @@ pub(super) fn line(event: &Event) -> Option<EventLine> {
         }
         Event::TrialFinished { round, record } => {
             let verdict = record.decision.as_ref().map(|decision| decision.verdict);
-            let is_admitted = verdict == Some(Verdict::Admit) && !record.is_retirement;
+            let is_admitted = verdict == Some(TrialVerdict::Admit) && !record.is_retirement;
             let tone = if is_admitted { Tone::Good } else { Tone::Plain };
             EventLine { tone, ..EventLine::new(trial_line(*round, record)) }
         }

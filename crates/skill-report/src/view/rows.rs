@@ -5,7 +5,7 @@ use crate::lines::Tone;
 use crate::lines::bank::{round_line, short_trial_line, trial_line};
 use crate::lines::step::{self, StepTotal, short_step_line, step_line};
 use crate::words::{one_line, whole_points};
-use skill_bank::{Bank, Skill, State, Verdict, Version};
+use skill_bank::{Bank, Skill, State, TrialVerdict, Version};
 use skill_pipeline::records::bank::{RoundRecord, TrialRecord};
 use skill_pipeline::records::document::StepRecord;
 use skill_pipeline::records::sft::SftStep;
@@ -42,7 +42,7 @@ pub(super) fn of_step(record: &StepRecord, total: StepTotal) -> ViewRow {
 
 pub(super) fn of_trial(round: u32, record: &TrialRecord) -> ViewRow {
     let is_admitted =
-        record.decision.as_ref().is_some_and(|decision| matches!(decision.verdict, Verdict::Admit));
+        record.decision.as_ref().is_some_and(|decision| matches!(decision.verdict, TrialVerdict::Admit));
     let tone = if is_admitted { Tone::Good } else { Tone::Faint };
     ViewRow::new(tone, &trial_line(round, record), &short_trial_line(record))
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use skill_agents::kept::{Inputs, Kept, is_measurement};
 use skill_agents::query::{Query, beginning};
 use skill_agents::rates::Rate;
-use skill_agents::report::{NO_SKILL, QueryRow, Report, SkillRates, beginnings};
+use skill_agents::report::{NO_SKILL, QueryRow, SkillRates, TriggerReport, beginnings};
 use skill_agents::train::{Fate, Step, TrainedSkill, TrainingRecord};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -79,7 +79,7 @@ impl TriggersView {
     }
 
     /// A measurement.
-    pub fn of(found: &Report, n_starts: usize) -> Self {
+    pub fn of(found: &TriggerReport, n_starts: usize) -> Self {
         let about: Vec<&str> = found.versions.iter().chain(&found.models).map(String::as_str).collect();
         let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
         let mut facts: Vec<Fact> =
@@ -220,7 +220,7 @@ fn row_of(what: &str, rate: Option<&Rate>) -> [String; 5] {
 }
 
 /// The queries of a skill, or of none; `None` where there are none.
-fn queries_of(skill: Option<&String>, found: &Report) -> Option<TriggersTable> {
+fn queries_of(skill: Option<&String>, found: &TriggerReport) -> Option<TriggersTable> {
     let rows: Vec<&QueryRow> = found.queries.iter().filter(|row| row.skill.as_ref() == skill).collect();
     if rows.is_empty() {
         return None;
@@ -244,7 +244,7 @@ fn queries_of(skill: Option<&String>, found: &Report) -> Option<TriggersTable> {
 }
 
 /// Runs in which a skill was loaded, and the cells of a query.
-fn query(row: &QueryRow, found: &Report) -> (usize, [String; 3]) {
+fn query(row: &QueryRow, found: &TriggerReport) -> (usize, [String; 3]) {
     // No run has more than one load of a skill, and with one skill that should not be loaded this is their number.
     let n_loaded = match &row.skill {
         Some(name) => row.loaded.get(name).copied().unwrap_or(0),
@@ -282,7 +282,7 @@ fn query(row: &QueryRow, found: &Report) -> (usize, [String; 3]) {
 }
 
 /// Which skill was loaded for the queries of which.
-fn confusions(found: &Report) -> TriggersTable {
+fn confusions(found: &TriggerReport) -> TriggersTable {
     let loaded = found.confusions.values().flat_map(|row| row.keys()).filter(|name| *name != NO_SKILL);
     let mut names: Vec<&String> = found.skills.keys().chain(loaded).collect();
     names.sort();
@@ -299,7 +299,7 @@ fn confusions(found: &Report) -> TriggersTable {
     table
 }
 
-fn failures(found: &Report) -> Option<TriggersTable> {
+fn failures(found: &TriggerReport) -> Option<TriggersTable> {
     let mut table = TriggersTable::new("Failed runs, which are in no rate", &["query", "run", "why"]);
     for run in &found.failed {
         table.push(Tone::Bad, [run.query.clone(), run.repetition.to_string(), run.said()]);

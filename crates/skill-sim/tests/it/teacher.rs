@@ -11,7 +11,9 @@ use skill_bank::episode::{EpisodeStep, TrainEpisode, TrainItems};
 use skill_bank::evolve::{Evolution, EvolvePlan, EvolveSettings, evolve};
 use skill_bank::lint::Forbidden;
 use skill_bank::retrieve::{Retrieval, RetrievalSettings};
-use skill_bank::{Author, Bank, BankEvent, Basis, Content, Episode, Evidence, SkillRef, Source, Tier};
+use skill_bank::{
+    Author, Bank, BankEvent, Basis, Content, Episode, Evidence, SkillProvenance, SkillRef, Tier,
+};
 use skill_core::{ItemId, RolloutResult, SkillDoc};
 use skill_envs::agent::WorldEnv;
 use skill_envs::{Env, RolloutCtx, Split, World};
@@ -69,7 +71,8 @@ fn bank_of(distilled: &Distillation) -> Bank {
 /// Brings a skill into a bank without a trial.
 fn admit(bank: &mut Bank, tier: Tier, content: Content) -> SkillRef {
     let skill = bank.next_skill(&tier);
-    let proposed = BankEvent::proposed(skill.clone(), tier, content, Source::Imported, Evidence::default());
+    let proposed =
+        BankEvent::proposed(skill.clone(), tier, content, SkillProvenance::Imported, Evidence::default());
     bank.record(0, Author::Process, proposed).unwrap();
     let admitted = BankEvent::Admitted { skill: skill.clone(), basis: Basis::Unmeasured };
     bank.record(0, Author::Process, admitted).unwrap();

@@ -4,7 +4,7 @@ use crate::codec::{ByteCodec, IM_END};
 use crate::setup::{play, settings, text};
 use crate::world::{Doors, walk, whole_history, wins};
 use serde_json::json;
-use skill_bank::{Author, Bank, BankEvent, BankSource, Basis, Content, Evidence, Source, Tier};
+use skill_bank::{Author, Bank, BankEvent, BankSource, Basis, Content, Evidence, SkillProvenance, Tier};
 use skill_core::{Role, SkillDoc, Usage};
 use skill_envs::AgentSettings;
 use skill_envs::source::document;
@@ -175,7 +175,8 @@ async fn each_example_has_the_skills_that_are_selected_for_its_task() {
     let mut admit = |tier: Tier, title: &str, principle: &str| {
         let skill = bank.next_skill(&tier);
         let content = Content::principle(title, principle, "");
-        let proposed = BankEvent::proposed(skill.clone(), tier, content, Source::Person, Evidence::default());
+        let proposed =
+            BankEvent::proposed(skill.clone(), tier, content, SkillProvenance::Person, Evidence::default());
         bank.record(0, Author::Person, proposed).unwrap();
         bank.record(0, Author::Person, BankEvent::Admitted { skill, basis: Basis::Person }).unwrap();
     };

@@ -8,7 +8,8 @@ use serde_json::json;
 use skill_bank::distill::TeacherPrompts;
 use skill_bank::retrieve::{Retrieval, RetrievalSettings};
 use skill_bank::{
-    Author, Bank, BankEvent, Basis, Content, Evidence, Occasion, Reason, SkillRef, Source, State, Tier,
+    Author, Bank, BankEvent, Basis, Content, Evidence, Occasion, Reason, SkillProvenance, SkillRef, State,
+    Tier,
 };
 use skill_core::{RolloutResult, SkillDoc, Usage};
 use skill_envs::source::document;
@@ -88,7 +89,8 @@ fn candidate(bank: &mut Bank, title: &str) -> SkillRef {
     let tier = Tier::of_type("doors");
     let skill = bank.next_skill(&tier);
     let content = Content::principle(title, format!("{title} at every door."), "At a door.");
-    let proposed = BankEvent::proposed(skill.clone(), tier, content, Source::Imported, Evidence::default());
+    let proposed =
+        BankEvent::proposed(skill.clone(), tier, content, SkillProvenance::Imported, Evidence::default());
     bank.record(0, Author::Process, proposed).unwrap();
     skill
 }

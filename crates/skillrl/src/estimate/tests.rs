@@ -1,7 +1,7 @@
 //! The arithmetic of the estimate.
 
 use super::*;
-use skill_core::schedule::{EditBudget, Schedule};
+use skill_core::schedule::{EditBudget, EditBudgetSchedule};
 use skill_pipeline::{EpochEnd, SlowUpdate};
 
 #[test]
@@ -78,7 +78,7 @@ fn settings() -> TrainSettings {
         epochs: 2,
         batch_size: 4,
         minibatch_size: 2,
-        edit_budget: EditBudget::new(Schedule::Constant, 3, 3).unwrap(),
+        edit_budget: EditBudget::new(EditBudgetSchedule::Constant, 3, 3).unwrap(),
         epoch_end: EpochEnd::OFF,
         ..TrainSettings::default()
     }

@@ -6,7 +6,7 @@ use skill_bank::trial::{
     Decision, Ground, Half, TrialDesign, TrialError, TrialGroup, TrialGroups, TrialOutcome, TrialResult,
     TrialSettings, TrialState,
 };
-use skill_bank::{Evidence, Verdict};
+use skill_bank::{Evidence, TrialVerdict};
 use skill_core::PyRandom;
 use skill_core::stats::stratified::TrialRule;
 
@@ -50,7 +50,7 @@ fn check(
     rule: TrialRule,
     n_groups: u64,
     score: impl Fn(u64, Half, usize) -> f64 + Copy,
-    expect: (Verdict, Ground, u64),
+    expect: (TrialVerdict, Ground, u64),
 ) {
     let decision = decide(&of_scores(4, n_groups, rule), score);
     assert_eq!((decision.verdict, decision.ground, decision.n_groups), expect, "{:?}", decision.numbers);
@@ -65,12 +65,12 @@ fn scores_decide_where_no_rollout_succeeds() {
     // Successes tell nothing.
     for rule in [ANY_TIME, FIXED_END] {
         let decision = decide(&design(4, 24, rule), part);
-        assert_eq!((decision.verdict, decision.numbers.informative_groups), (Verdict::Reject, 0));
+        assert_eq!((decision.verdict, decision.numbers.informative_groups), (TrialVerdict::Reject, 0));
         assert_eq!(decision.numbers.mean_scores, None);
     }
     // The e-value of 8 differences of 1/2 is 8, that of 12 is 30.
-    check(ANY_TIME, 24, part, (Verdict::Admit, Ground::Better, 12));
-    check(FIXED_END, 6, part, (Verdict::Admit, Ground::Better, 6));
+    check(ANY_TIME, 24, part, (TrialVerdict::Admit, Ground::Better, 12));
+    check(FIXED_END, 6, part, (TrialVerdict::Admit, Ground::Better, 6));
     let numbers = decide(&of_scores(4, 24, ANY_TIME), part).numbers;
     assert_eq!((numbers.groups, numbers.informative_groups), (12, 12));
     assert_eq!((numbers.with, numbers.without), ([0, 48], [0, 48]));
@@ -93,13 +93,13 @@ fn a_trial_of_scores_ends_for_harm_and_out_of_reach() {
     };
     for rule in [ANY_TIME, FIXED_END] {
         // Harm is seen after any group, and not only at looks: ten differences of 1/2 have an e-value of 16, eleven 21.
-        check(rule, 40, worse, (Verdict::Reject, Ground::Worse, 11));
+        check(rule, 40, worse, (TrialVerdict::Reject, Ground::Worse, 11));
     }
     // Six groups with a difference of 1 give 18, seven 32.
-    check(ANY_TIME, 24, even, (Verdict::Reject, Ground::OutOfReach, 18));
-    check(ANY_TIME, 24, nothing, (Verdict::Reject, Ground::OutOfReach, 18));
-    check(FIXED_END, 8, even, (Verdict::Reject, Ground::Limit, 8));
-    check(FIXED_END, 8, slightly, (Verdict::Undecided, Ground::Limit, 8));
+    check(ANY_TIME, 24, even, (TrialVerdict::Reject, Ground::OutOfReach, 18));
+    check(ANY_TIME, 24, nothing, (TrialVerdict::Reject, Ground::OutOfReach, 18));
+    check(FIXED_END, 8, even, (TrialVerdict::Reject, Ground::Limit, 8));
+    check(FIXED_END, 8, slightly, (TrialVerdict::Undecided, Ground::Limit, 8));
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn scores_are_compared_where_one_is_neither_0_nor_1() {
 }
 
 /// The verdict on a candidate that raises scores by this much, on tasks whose scores vary by task and rollout.
-fn simulated(rule: TrialRule, raise: f64, seed: u64) -> Verdict {
+fn simulated(rule: TrialRule, raise: f64, seed: u64) -> TrialVerdict {
     let design = of_scores(8, 24, rule);
     let mut random = PyRandom::new(seed);
     let levels: Vec<f64> = (0..8).map(|_| random.random()).collect();
@@ -184,8 +184,8 @@ fn simulated(rule: TrialRule, raise: f64, seed: u64) -> Verdict {
 fn useful_skills_pass_trials_of_scores_and_useless_ones_do_not() {
     for rule in [TrialRule::AnyTime { threshold: 20.0, groups_per_look: 8 }, FIXED_END] {
         let shares = |raise| {
-            let verdicts: Vec<Verdict> = (0..12).map(|seed| simulated(rule, raise, seed)).collect();
-            [Verdict::Admit, Verdict::Reject].map(|verdict| {
+            let verdicts: Vec<TrialVerdict> = (0..12).map(|seed| simulated(rule, raise, seed)).collect();
+            [TrialVerdict::Admit, TrialVerdict::Reject].map(|verdict| {
                 verdicts.iter().filter(|found| **found == verdict).count() as f64 / verdicts.len() as f64
             })
         };

@@ -2,12 +2,14 @@
 
 use super::{ANY_TIME, FIXED_END, design, group, with_settings};
 use proptest::prelude::*;
-use skill_bank::Verdict;
+use skill_bank::TrialVerdict;
 use skill_bank::trial::{Decision, Ground, TrialError, TrialSettings, TrialState};
-use skill_core::stats::stratified::{Group, OddsEProcess, Stratified, TrialRule, has_reached, is_at_most};
+use skill_core::stats::stratified::{
+    OddsEProcess, Stratified, TaskStratum, TrialRule, has_reached, is_at_most,
+};
 
 /// Pushes groups in order; returns the decision.
-fn decide(state: &mut TrialState, groups: impl IntoIterator<Item = Group>) -> Option<Decision> {
+fn decide(state: &mut TrialState, groups: impl IntoIterator<Item = TaskStratum>) -> Option<Decision> {
     for (place, group) in (0..).zip(groups) {
         if let Some(decision) = state.push(place, group).unwrap() {
             return Some(*decision);
@@ -17,7 +19,12 @@ fn decide(state: &mut TrialState, groups: impl IntoIterator<Item = Group>) -> Op
 }
 
 #[track_caller]
-fn check(rule: TrialRule, n_groups: u64, each: impl Fn(u64) -> Group, expect: (Verdict, Ground, u64)) {
+fn check(
+    rule: TrialRule,
+    n_groups: u64,
+    each: impl Fn(u64) -> TaskStratum,
+    expect: (TrialVerdict, Ground, u64),
+) {
     let mut state = TrialState::new(design(4, n_groups, rule));
     let decision = decide(&mut state, (0..n_groups).map(each)).unwrap();
     assert_eq!((decision.verdict, decision.ground, decision.n_groups), expect, "{:?}", decision.numbers);
@@ -35,19 +42,19 @@ fn trials_end_as_soon_as_they_are_decided() {
     let slightly =
         |place: u64| if place.is_multiple_of(6) { group([3, 4], [2, 4]) } else { group([2, 4], [2, 4]) };
     // Two groups have an e-value of 50, but the first look is after four.
-    check(ANY_TIME, 40, won, (Verdict::Admit, Ground::Better, 4));
-    check(FIXED_END, 6, won, (Verdict::Admit, Ground::Better, 6));
+    check(ANY_TIME, 40, won, (TrialVerdict::Admit, Ground::Better, 4));
+    check(FIXED_END, 6, won, (TrialVerdict::Admit, Ground::Better, 6));
     // Harm is seen after any group.
-    check(ANY_TIME, 40, lost, (Verdict::Reject, Ground::Worse, 2));
-    check(FIXED_END, 40, lost, (Verdict::Reject, Ground::Worse, 2));
+    check(ANY_TIME, 40, lost, (TrialVerdict::Reject, Ground::Worse, 2));
+    check(FIXED_END, 40, lost, (TrialVerdict::Reject, Ground::Worse, 2));
     // The best outcome of what is left falls short.
-    check(ANY_TIME, 8, even, (Verdict::Reject, Ground::OutOfReach, 6));
-    check(ANY_TIME, 8, nothing, (Verdict::Reject, Ground::OutOfReach, 7));
+    check(ANY_TIME, 8, even, (TrialVerdict::Reject, Ground::OutOfReach, 6));
+    check(ANY_TIME, 8, nothing, (TrialVerdict::Reject, Ground::OutOfReach, 7));
     // One group can show it at the fixed end, down to a p-value of 1/70.
-    check(FIXED_END, 8, nothing, (Verdict::Reject, Ground::Limit, 8));
-    check(FIXED_END, 8, even, (Verdict::Reject, Ground::OutOfReach, 7));
+    check(FIXED_END, 8, nothing, (TrialVerdict::Reject, Ground::Limit, 8));
+    check(FIXED_END, 8, even, (TrialVerdict::Reject, Ground::OutOfReach, 7));
     // A little better than nothing stays a candidate.
-    check(ANY_TIME, 12, slightly, (Verdict::Undecided, Ground::OutOfReach, 10));
+    check(ANY_TIME, 12, slightly, (TrialVerdict::Undecided, Ground::OutOfReach, 10));
 }
 
 #[test]
@@ -55,7 +62,7 @@ fn a_long_trial_looks_seldom_whether_its_candidate_is_out_of_reach() {
     let rule = TrialRule::FixedEnd { alpha: 1e-9 };
     let mut state = TrialState::new(design(4, 300, rule));
     let decision = decide(&mut state, (0..300).map(|_| group([2, 4], [2, 4]))).unwrap();
-    assert_eq!((decision.verdict, decision.ground), (Verdict::Reject, Ground::OutOfReach));
+    assert_eq!((decision.verdict, decision.ground), (TrialVerdict::Reject, Ground::OutOfReach));
     assert!(decision.n_groups.is_multiple_of(3) && decision.n_groups > 240, "{decision:?}");
 }
 
@@ -72,7 +79,7 @@ fn a_trial_ends_after_enough_groups_that_say_something() {
     let decision = decide(&mut state, groups.into_iter().cycle()).unwrap();
     // The third informative group comes fifth.
     assert_eq!((decision.n_groups, decision.numbers.informative_groups), (5, 3));
-    assert_eq!((decision.verdict, decision.ground), (Verdict::Admit, Ground::Better));
+    assert_eq!((decision.verdict, decision.ground), (TrialVerdict::Admit, Ground::Better));
 }
 
 #[test]
@@ -116,7 +123,7 @@ fn results_that_do_not_fit_are_refused() {
     assert_eq!(state.n_seen(), 3);
 }
 
-fn any_group() -> impl Strategy<Value = Group> {
+fn any_group() -> impl Strategy<Value = TaskStratum> {
     let arm = (0_u32..=4).prop_flat_map(|rollouts| (0..=rollouts, Just(rollouts)));
     // Often full halves, and often a clear result.
     let full = (0_u32..=4, 0_u32..=4).prop_map(|(with, without)| group([with, 4], [without, 4]));
@@ -169,6 +176,6 @@ proptest! {
             Ground::Worse => prop_assert!(decision.numbers.e_worse >= 19.999),
             _ => prop_assert!(!is_admitted, "{:?}", decision),
         }
-        prop_assert_eq!(decision.verdict == Verdict::Admit, decision.ground == Ground::Better);
+        prop_assert_eq!(decision.verdict == TrialVerdict::Admit, decision.ground == Ground::Better);
     }
 }

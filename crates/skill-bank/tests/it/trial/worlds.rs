@@ -1,7 +1,7 @@
 //! Whole trials in simulated worlds: few useless candidates are admitted, useful ones are, and it says at what cost.
 
 use super::with_settings;
-use skill_bank::Verdict;
+use skill_bank::TrialVerdict;
 use skill_bank::trial::{Half, TrialSettings, TrialState};
 use skill_core::PyRandom;
 use skill_core::stats::stratified::{TaskPrior, TrialRule};
@@ -9,7 +9,7 @@ use skill_core::stats::stratified::{TaskPrior, TrialRule};
 const N_ITEMS: usize = 16;
 
 /// The verdict on a candidate that shifts all tasks by this much, and the rollouts that it took.
-fn run(rule: TrialRule, shift: f64, seed: u64) -> (Verdict, u64) {
+fn run(rule: TrialRule, shift: f64, seed: u64) -> (TrialVerdict, u64) {
     let mut random = PyRandom::new(seed);
     let logits: Vec<f64> = (0..N_ITEMS)
         .map(|_| {
@@ -42,16 +42,16 @@ fn run(rule: TrialRule, shift: f64, seed: u64) -> (Verdict, u64) {
 /// Shares admitted and rejected, and rollouts on average.
 fn outcomes(rule: TrialRule, points: f64, n_seeds: u64) -> (f64, f64, f64) {
     let shift = TaskPrior::default().shift_for(points).unwrap();
-    let runs: Vec<(Verdict, u64)> = (0..n_seeds).map(|seed| run(rule, shift, seed)).collect();
+    let runs: Vec<(TrialVerdict, u64)> = (0..n_seeds).map(|seed| run(rule, shift, seed)).collect();
     let share = |verdict| runs.iter().filter(|(found, _)| *found == verdict).count() as f64 / n_seeds as f64;
     let rollouts = runs.iter().map(|(_, rollouts)| *rollouts as f64).sum::<f64>() / n_seeds as f64;
     println!(
         "{rule:?} {:+.0} points: admitted {:.3}, rejected {:.3}, {rollouts:.0} rollouts on average",
         100.0 * points,
-        share(Verdict::Admit),
-        share(Verdict::Reject)
+        share(TrialVerdict::Admit),
+        share(TrialVerdict::Reject)
     );
-    (share(Verdict::Admit), share(Verdict::Reject), rollouts)
+    (share(TrialVerdict::Admit), share(TrialVerdict::Reject), rollouts)
 }
 
 fn n_seeds() -> u64 {

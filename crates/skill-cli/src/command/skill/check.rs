@@ -8,7 +8,9 @@ use crate::exit_code;
 use crate::table::grouped;
 use serde_json::json;
 use skill_agents::home::Moved;
-use skill_agents::{Agent, Listed, MEASURED_WINDOW, NamedBy, SameName, Shown, Skill, agents, listed};
+use skill_agents::{
+    Agent, DescriptionVisibility, Listed, MEASURED_WINDOW, NamedBy, SameName, Skill, agents, listed,
+};
 use skillrl::core::lint::{Finding, Form, Severity, lint};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -245,12 +247,12 @@ fn with<'a>(
     groups
 }
 
-fn words(shown: Shown) -> String {
+fn words(shown: DescriptionVisibility) -> String {
     match shown {
-        Shown::Whole => "the whole description".to_owned(),
-        Shown::Cut(n) => format!("the first {n} characters of the description"),
-        Shown::NameOnly => "the name only".to_owned(),
-        Shown::TooLong => "not listed, since the description is too long".to_owned(),
-        Shown::ForPeople => "not listed, since the front matter forbids it".to_owned(),
+        DescriptionVisibility::Whole => "the whole description".to_owned(),
+        DescriptionVisibility::Cut(n) => format!("the first {n} characters of the description"),
+        DescriptionVisibility::NameOnly => "the name only".to_owned(),
+        DescriptionVisibility::TooLong => "not listed, since the description is too long".to_owned(),
+        DescriptionVisibility::ForPeople => "not listed, since the front matter forbids it".to_owned(),
     }
 }

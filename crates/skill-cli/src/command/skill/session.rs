@@ -13,7 +13,7 @@ use skill_agents::measure::{
     Caps, Launcher, Notice, Setup, Store, StoreError, named_files, prepare_plain, servers,
 };
 use skill_agents::query::{Query, beginning, read_queries, resolve, warnings};
-use skill_agents::{Agent, MEASURED_WINDOW, SameName, Shown, Skill, agents, listed};
+use skill_agents::{Agent, DescriptionVisibility, MEASURED_WINDOW, SameName, Skill, agents, listed};
 use skillrl::core::package::MAIN_FILE;
 use skillrl::llm::agent::ProgramLauncher;
 use skillrl::llm::regular_file;
@@ -273,13 +273,19 @@ fn warn_of_listing(agent: &Agent, all: &[&Skill], model: Option<&str>) {
     let window = agent.window(model).unwrap_or(MEASURED_WINDOW);
     for row in listed(agent, all, false, window) {
         let what = match row.shown {
-            Shown::Whole => continue,
-            Shown::Cut(n) => format!("lists {n} characters of the description of {:?}", row.name),
-            Shown::NameOnly => {
+            DescriptionVisibility::Whole => continue,
+            DescriptionVisibility::Cut(n) => {
+                format!("lists {n} characters of the description of {:?}", row.name)
+            }
+            DescriptionVisibility::NameOnly => {
                 format!("lists {:?} by its name only: the descriptions together are too long", row.name)
             }
-            Shown::TooLong => format!("does not list {:?}: its description is too long", row.name),
-            Shown::ForPeople => format!("does not list {:?}: its front matter forbids that", row.name),
+            DescriptionVisibility::TooLong => {
+                format!("does not list {:?}: its description is too long", row.name)
+            }
+            DescriptionVisibility::ForPeople => {
+                format!("does not list {:?}: its front matter forbids that", row.name)
+            }
         };
         say(&format!("warning: {} {what}", agent.title));
     }

@@ -13,7 +13,7 @@ use skill_agents::Skill;
 use skill_agents::gate::least_queries;
 use skill_agents::measure::Stop;
 use skill_agents::query::{HELDOUT_TENTHS, Half, Query, halves};
-use skill_agents::train::{Fate, Step, Trained, TrainedSkill, Training, TrainingRecord};
+use skill_agents::train::{Fate, Step, TrainedSkill, Training, TrainingRecord, TrainingResult};
 use skillrl::reports::words::dollars;
 use skillrl::reports::{fate_in_words, training_of};
 use std::fmt::Write as _;
@@ -86,7 +86,7 @@ fn trained(
     session: &Session,
     skill_idx: usize,
     all: &Mutex<&mut Vec<OfSkill>>,
-) -> crate::Result<Trained> {
+) -> crate::Result<TrainingResult> {
     let notify = |notice: &skill_agents::measure::Notice<'_>| session.notify(notice);
     let on_step = |step: &Step| {
         let mut all = all.lock();
@@ -121,7 +121,7 @@ fn trained(
     let run = async || training.run().await;
     let trained = session.through_limits(
         args.measure.wait,
-        |ended: &Option<Trained>| ended.as_ref()?.stop.as_ref(),
+        |ended: &Option<TrainingResult>| ended.as_ref()?.stop.as_ref(),
         run,
     )?;
     trained.ok_or_else(|| CommandError::new("no skill to train was found").into())

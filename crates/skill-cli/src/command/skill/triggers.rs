@@ -11,7 +11,7 @@ use skill_agents::gate::ALPHA;
 use skill_agents::kept::Kept;
 use skill_agents::measure::{Measured, Stop, measure};
 use skill_agents::query::read_queries;
-use skill_agents::report::Report;
+use skill_agents::report::TriggerReport;
 use skill_agents::train::{Writer as _, draft_prompt};
 use skillrl::reports::TriggersView;
 use std::fmt::Write as _;
@@ -74,7 +74,7 @@ fn agreed(args: &TriggersArgs, session: &Session) -> crate::Result {
 }
 
 /// The report of an earlier measurement.
-fn earlier(dir: &Path) -> crate::Result<Report> {
+fn earlier(dir: &Path) -> crate::Result<TriggerReport> {
     let kept = Kept::read(dir).map_err(|error| ended::of_store(&error))?;
     Ok(kept.report())
 }
@@ -82,8 +82,8 @@ fn earlier(dir: &Path) -> crate::Result<Report> {
 /// Says how recall has changed, and fails where a limit is not kept; a measurement that is not complete decides nothing.
 fn check(
     args: &TriggersArgs,
-    found: &Report,
-    earlier: Option<&Report>,
+    found: &TriggerReport,
+    earlier: Option<&TriggerReport>,
     stop: Option<&Stop>,
 ) -> crate::Result<()> {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);

@@ -7,7 +7,7 @@
 //! (Ville's inequality, see [`crate::stats::eprocess`]), whenever one looks and stops.
 
 use super::null::{Null, ln_sum};
-use super::{Group, GroupShape, Margins};
+use super::{GroupShape, Margins, TaskStratum};
 use std::collections::BTreeMap;
 
 /// The odds that are bet on: those that the candidate is better by; worse are their inverses.
@@ -22,9 +22,9 @@ const MOST_COMBINATIONS: usize = 4096;
 /// that 10,000 groups do not overflow.
 ///
 /// ```
-/// use skill_core::stats::stratified::{Group, OddsEProcess};
+/// use skill_core::stats::stratified::{OddsEProcess, TaskStratum};
 ///
-/// let won = Group { new: [1, 1].try_into().unwrap(), old: [0, 1].try_into().unwrap() };
+/// let won = TaskStratum { new: [1, 1].try_into().unwrap(), old: [0, 1].try_into().unwrap() };
 /// let mut process = OddsEProcess::default();
 /// process.push(won);
 /// // The mean of 2 o / (1 + o): 1.2, 4/3, 3/2 and 5/3.
@@ -48,12 +48,12 @@ struct Counted {
 
 impl OddsEProcess {
     /// Takes the next group; one that is not informative changes nothing.
-    pub fn push(&mut self, group: Group) {
+    pub fn push(&mut self, group: TaskStratum) {
         self.push_all(group, 1);
     }
 
     /// Takes the same group so many times.
-    pub(super) fn push_all(&mut self, group: Group, count: u64) {
+    pub(super) fn push_all(&mut self, group: TaskStratum, count: u64) {
         if !group.is_informative() || count == 0 {
             return;
         }

@@ -205,7 +205,7 @@ impl Program {
         input: &str,
         cancel: &CancellationToken,
     ) -> Result<ProgramScore, EnvError> {
-        use skill_sandbox::{Limits, RunError, Verdict};
+        use skill_sandbox::{Limits, RunError, Termination};
         let named = Some(self.config.dir.as_path()).filter(|directory| !directory.as_os_str().is_empty());
         let directory = named
             .unwrap_or(Path::new("."))
@@ -227,10 +227,10 @@ impl Program {
         })?;
         let printed = outcome.stdout.text();
         let read = match outcome.verdict {
-            Verdict::Exited { code: 0 } if outcome.stdout.n_dropped() == 0 => {
+            Termination::Exited { code: 0 } if outcome.stdout.n_dropped() == 0 => {
                 read_printed(&self.config.secrets.scrub(&printed), &self.passed)
             }
-            Verdict::Exited { code: 0 } => Err(format!("printed more than {MAX_OUTPUT_BYTES} bytes")),
+            Termination::Exited { code: 0 } => Err(format!("printed more than {MAX_OUTPUT_BYTES} bytes")),
             verdict => Err(verdict.to_string()),
         };
         self.concluded(item, read, &end_of(&outcome.stderr.text()))

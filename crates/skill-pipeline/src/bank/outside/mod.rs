@@ -305,7 +305,7 @@ fn stamp(path: &Path) -> Option<(u64, SystemTime)> {
 mod tests {
     use super::*;
     use async_trait::async_trait;
-    use skill_bank::{Content, Evidence, Source, Tier};
+    use skill_bank::{Content, Evidence, SkillProvenance, Tier};
     use skill_core::RolloutResult;
     use skill_envs::{EnvError, Item, RolloutCtx, SkillSource};
     use skill_llm::ChatModel;
@@ -348,7 +348,7 @@ mod tests {
         let content = Content::principle("look first", "Look first.".to_owned(), "Always.");
         let skill = bank.next_skill(&Tier::General);
         let proposed =
-            BankEvent::proposed(skill, Tier::General, content, Source::Person, Evidence::default());
+            BankEvent::proposed(skill, Tier::General, content, SkillProvenance::Person, Evidence::default());
         bank.record(0, Author::Person, proposed).unwrap();
         drop(BankDir::create(path, bank, None).unwrap());
     }

@@ -10,7 +10,7 @@ use skill_bank::trial::{
     Candidacy, Consequence, GROUPS_PER_INTERVAL, Half, ItemRate, TrialDesign, TrialResult, obstacle,
     over_cap_of,
 };
-use skill_bank::{Bank, BankEvent, BankView, Occasion, Reason, SkillRef, State, Verdict, Version};
+use skill_bank::{Bank, BankEvent, BankView, Occasion, Reason, SkillRef, State, TrialVerdict, Version};
 use skill_core::ItemId;
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ pub struct TrialReport {
     pub interval: [f64; 2],
     /// What was decided; none while it goes on, and for a measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<TrialVerdict>,
 }
 
 /// A trial that could begin, with the tasks that are known.
@@ -204,7 +204,7 @@ impl Trial {
         }
     }
 
-    fn report(&self, verdict: Option<Verdict>) -> TrialReport {
+    fn report(&self, verdict: Option<TrialVerdict>) -> TrialReport {
         let (numbers, design, first) = (self.seen.numbers(), self.seen.design(), self.seen.first());
         TrialReport {
             candidate: self.candidate().clone(),
@@ -256,7 +256,7 @@ impl OutsideBank {
             BankEvent::Measured {
                 skill,
                 occasion: Occasion::Trial,
-                verdict: Some(Verdict::Undecided),
+                verdict: Some(TrialVerdict::Undecided),
                 e_better,
                 ..
             } if skill == candidate => *e_better,
@@ -316,14 +316,14 @@ impl OutsideBank {
             self.record(round, vec![numbers.measured(&skill, Occasion::AfterAdmission, None)])?;
             return Ok(Some(report));
         }
-        let verdict = trial.seen.decision().map_or(Verdict::Undecided, |decision| decision.verdict);
+        let verdict = trial.seen.decision().map_or(TrialVerdict::Undecided, |decision| decision.verdict);
         let report = trial.report(Some(verdict));
         let number = trial.number;
         let tried = Candidacy { skill: skill.clone(), is_retirement: trial.is_retirement };
         let design = trial.seen.design().clone();
         // First, so that a process that takes over finds it with the admission.
         let measurement = match verdict {
-            Verdict::Admit if !tried.is_retirement => Some(self.plan_measurement(number, &design)?),
+            TrialVerdict::Admit if !tried.is_retirement => Some(self.plan_measurement(number, &design)?),
             _ => None,
         };
         self.trial = None;

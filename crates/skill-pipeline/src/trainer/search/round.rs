@@ -26,7 +26,8 @@ use crate::trainer::run::Run;
 use crate::trainer::state::StepOutcome;
 use crate::trainer::step::note_tokens;
 use skill_core::search::{
-    Estimates, GROUP, Group, MOST_EDITS, Outcome, Pick, Regression, ScreenTask, Screening, Verdict,
+    Estimates, FailureSelection, GROUP, MOST_EDITS, Pick, Regression, ScreenTask, Screening,
+    SequentialDecision, TaskScore,
 };
 use skill_core::{FlipCounts, Gate, ItemId, ItemScore, MeanScore, Patch, RolloutResult, SkillDoc, StepIdx};
 use skill_envs::source::document;
@@ -86,8 +87,8 @@ impl Player<'_> {
         rollout_attempts(self.rollouts, &attempts, &[document(skill)], &self.ctx).await
     }
 
-    fn outcome(&self, result: &RolloutResult) -> Outcome {
-        Outcome::of(self.gate, ItemScore::from(result))
+    fn outcome(&self, result: &RolloutResult) -> TaskScore {
+        TaskScore::of(self.gate, ItemScore::from(result))
     }
 
     /// Whether a proposal solves the tasks that it was made from.
@@ -97,15 +98,15 @@ impl Player<'_> {
         tasks: &[(usize, ScreenTask)],
         estimates: Estimates,
         room: f64,
-    ) -> Result<(Verdict, Plays), PipelineError> {
+    ) -> Result<(SequentialDecision, Plays), PipelineError> {
         let of_tasks: Vec<ScreenTask> = tasks.iter().map(|(_, task)| *task).collect();
         let mut screening = Screening::new(&of_tasks, estimates);
         let (mut plays, mut draws) = (Plays::default(), BTreeMap::new());
-        while screening.verdict() == Verdict::Open {
+        while screening.verdict() == SequentialDecision::Open {
             let next: Vec<usize> =
                 screening.certain().iter().filter_map(|place| Some(tasks.get(*place)?.0)).collect();
             if (plays.results.len() + next.len()) as f64 > room {
-                return Ok((Verdict::Failed, plays));
+                return Ok((SequentialDecision::Failed, plays));
             }
             for result in self.play(skill, &next, &mut draws).await? {
                 let outcome = self.outcome(&result);
@@ -123,14 +124,14 @@ impl Player<'_> {
         solved: &[usize],
         estimates: Estimates,
         room: f64,
-    ) -> Result<(Verdict, Plays), PipelineError> {
+    ) -> Result<(SequentialDecision, Plays), PipelineError> {
         let mut check = Regression::new(estimates, solved.len());
         let (mut plays, mut draws) = (Plays::default(), BTreeMap::new());
-        while check.verdict() == Verdict::Open {
+        while check.verdict() == SequentialDecision::Open {
             let from = plays.results.len();
             let next = solved.get(from..from + check.n_certain()).unwrap_or_default();
             if (from + next.len()) as f64 > room || next.is_empty() {
-                return Ok((Verdict::Failed, plays));
+                return Ok((SequentialDecision::Failed, plays));
             }
             for result in self.play(skill, next, &mut draws).await? {
                 let outcome = self.outcome(&result);
@@ -143,7 +144,7 @@ impl Player<'_> {
 }
 
 impl Plays {
-    fn push(&mut self, result: RolloutResult, outcome: Outcome, purpose: PlayPurpose, odds: Option<f64>) {
+    fn push(&mut self, result: RolloutResult, outcome: TaskScore, purpose: PlayPurpose, odds: Option<f64>) {
         self.records.push(PlayRecord {
             item: result.id.clone(),
             purpose,
@@ -226,7 +227,7 @@ impl Run<'_> {
             atomic::remove_dir(&self.dir.step_dir(step))?;
             let watch = self.begin(Some(first), Stage::Rollout);
             let mut plays = Plays::default();
-            let mut group = Group::new(step.0, busy.clone());
+            let mut group = FailureSelection::new(step.0, busy.clone());
             let chosen = loop {
                 let tasks = match search.known.pick(&mut group) {
                     Pick::Group(tasks) => break Some(tasks),
@@ -464,7 +465,7 @@ impl Run<'_> {
             note_tokens(&mut member.record, Stage::Screen, self.end(watch));
             self.warn_of_replies(Some(member.record.step), &plays.results);
             member.add(plays);
-            if verdict != Verdict::Passed {
+            if verdict != SequentialDecision::Passed {
                 member.record.action = StepAction::Dropped;
             }
         }
@@ -493,7 +494,7 @@ impl Run<'_> {
             note_tokens(&mut member.record, Stage::Screen, self.end(&watch));
             *room -= plays.results.len() as f64;
             member.add(plays);
-            if verdict != Verdict::Passed {
+            if verdict != SequentialDecision::Passed {
                 member.record.action = StepAction::Dropped;
             }
         }

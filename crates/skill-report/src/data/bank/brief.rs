@@ -4,7 +4,7 @@
 use super::measured::BankScore;
 use super::{SkillCounts, bank_of, records, tokens};
 use serde::Serialize;
-use skill_bank::{Bank, BankEvent, Occasion, Verdict};
+use skill_bank::{Bank, BankEvent, Occasion, TrialVerdict};
 use skill_core::MeanScore;
 use skill_pipeline::records::StageTokens;
 use skill_pipeline::records::bank::RoundRecord;
@@ -58,9 +58,9 @@ impl VerdictCounts {
                 &record.event
             {
                 match verdict {
-                    Verdict::Admit => counts.admitted += 1,
-                    Verdict::Reject => counts.rejected += 1,
-                    Verdict::Undecided => counts.undecided += 1,
+                    TrialVerdict::Admit => counts.admitted += 1,
+                    TrialVerdict::Reject => counts.rejected += 1,
+                    TrialVerdict::Undecided => counts.undecided += 1,
                 }
             }
         }

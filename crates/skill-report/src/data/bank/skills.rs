@@ -6,7 +6,8 @@ use crate::data::ReportOptions;
 use crate::data::conversation::clip;
 use serde::Serialize;
 use skill_bank::{
-    Bank, BankEvent, Content, Evidence, Occasion, Skill, SkillRef, Source, State, Tier, Utility, Version,
+    Bank, BankEvent, Content, Evidence, Occasion, Skill, SkillProvenance, SkillRef, State, Tier, Utility,
+    Version,
 };
 use skill_core::{RolloutResult, SkillPartId};
 use skill_pipeline::records::bank::RoundRecord;
@@ -59,7 +60,7 @@ pub struct BankVersion {
     /// What became of it.
     pub state: State,
     /// Who it comes from.
-    pub source: Source,
+    pub source: SkillProvenance,
     /// The round in which it was proposed.
     pub round: u32,
     /// The versions that it was made from.

@@ -5,7 +5,7 @@ use super::measured::BankMeasurement;
 use crate::data::conversation::clip;
 use serde::Serialize;
 use skill_bank::trial::{Ground, PreflightRow};
-use skill_bank::{Bank, BankEvent, Occasion, SkillRef, Verdict};
+use skill_bank::{Bank, BankEvent, Occasion, SkillRef, TrialVerdict};
 use skill_core::ItemId;
 use skill_pipeline::records::bank::{RoundRecord, TrialRecord};
 
@@ -62,11 +62,11 @@ skill_core::named_enum! {
 }
 
 impl TrialPhase {
-    fn of(verdict: Verdict) -> Self {
+    fn of(verdict: TrialVerdict) -> Self {
         match verdict {
-            Verdict::Admit => Self::Admitted,
-            Verdict::Reject => Self::Rejected,
-            Verdict::Undecided => Self::Undecided,
+            TrialVerdict::Admit => Self::Admitted,
+            TrialVerdict::Reject => Self::Rejected,
+            TrialVerdict::Undecided => Self::Undecided,
         }
     }
 }

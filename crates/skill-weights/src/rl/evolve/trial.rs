@@ -7,7 +7,7 @@ use skill_bank::trial::{
     Candidacy, Consequence, Half, ItemRate, PlannedGroup, TrialDesign, TrialError, TrialOutcome, TrialResult,
     TrialState, obstacle, over_cap_of,
 };
-use skill_bank::{BankEvent, Occasion, Reason, SkillRef, Verdict};
+use skill_bank::{BankEvent, Occasion, Reason, SkillRef, TrialVerdict};
 use skill_core::ItemId;
 use skill_envs::{Item, SkillSource, Split};
 use skill_pipeline::bank::chosen;
@@ -220,10 +220,10 @@ impl<'run> Evolving<'run> {
         let Some(open) = self.state.trial.take() else { return Ok(()) };
         let tried = open.tried();
         let skill = open.candidate;
-        let verdict = decision.map_or(Verdict::Undecided, |decision| decision.verdict);
+        let verdict = decision.map_or(TrialVerdict::Undecided, |decision| decision.verdict);
         let shown = numbers.measured(&skill, Occasion::Trial, Some(verdict));
         self.record_events(iteration, [shown]).await?;
-        if verdict == Verdict::Undecided {
+        if verdict == TrialVerdict::Undecided {
             if decision.is_some() {
                 *self.state.e_before.entry(skill).or_insert(1.0) *= numbers.e_better;
             }
@@ -238,7 +238,7 @@ impl<'run> Evolving<'run> {
             }
             Consequence::Event(event) => self.record_events(iteration, [*event]).await?,
         }
-        if verdict == Verdict::Reject {
+        if verdict == TrialVerdict::Reject {
             self.record.retired.push(skill.to_string());
         } else {
             self.record.admitted.push(skill.to_string());

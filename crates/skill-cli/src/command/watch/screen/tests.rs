@@ -5,7 +5,7 @@ use crate::run_text::made;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::{Value, json};
-use skillrl::bank::{Author, Bank, BankEvent, Basis, Content, Evidence, Occasion, Source, Tier};
+use skillrl::bank::{Author, Bank, BankEvent, Basis, Content, Evidence, Occasion, SkillProvenance, Tier};
 use skillrl::core::MeanScore;
 use skillrl::pipeline::RunReader;
 use skillrl::pipeline::records::bank::RoundRecord;
@@ -138,7 +138,8 @@ fn skills() -> Bank {
     for (tier, title) in [(Tier::General, "Be calm"), (Tier::of_type("heat"), "Heat food first")] {
         let skill = bank.next_skill(&tier);
         let content = Content::principle(title, "", "");
-        let proposed = BankEvent::proposed(skill, tier, content, Source::Person, Evidence::default());
+        let proposed =
+            BankEvent::proposed(skill, tier, content, SkillProvenance::Person, Evidence::default());
         bank.record(0, Author::Person, proposed).unwrap();
     }
     let heat = bank.next_skill(&Tier::of_type("heat")).skill.as_str().replace("002", "001");
