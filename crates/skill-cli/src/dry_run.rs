@@ -5,7 +5,7 @@ use crate::consent;
 use crate::{estimates, findings};
 use serde_json::Value;
 use skillrl::config::EnvKind;
-use skillrl::doctor::{Check, Examination, Finding, Network, Report, Status, examine};
+use skillrl::doctor::{Check, DoctorReport, Examination, Finding, Network, Status, examine};
 use skillrl::llm::error::with_causes;
 
 /// Shows it; as one JSON object with `prompt`, `findings` and `estimate`, if that is asked.
@@ -36,7 +36,7 @@ pub(crate) fn show(start: &Start, is_json: bool) -> crate::Result {
         }
         let findings =
             report.findings.iter().filter(|finding| finding.status != Status::Skipped).cloned().collect();
-        crate::output::print_wrapped(&findings::described(&Report { ok: report.ok, findings }))?;
+        crate::output::print_wrapped(&findings::described(&DoctorReport { ok: report.ok, findings }))?;
         crate::output::print_wrapped(&estimate.map(|text| format!("\n{text}")).unwrap_or_default())?;
         crate::output::print("\nnothing was sent\n")?;
     }
@@ -44,7 +44,7 @@ pub(crate) fn show(start: &Start, is_json: bool) -> crate::Result {
 }
 
 /// A part of what is shown. Why one could not be made is an error among the findings, unless a check has found it.
-fn made<T>(report: &mut Report, check: Check, part: crate::Result<T>) -> Option<T> {
+fn made<T>(report: &mut DoctorReport, check: Check, part: crate::Result<T>) -> Option<T> {
     let error = match part {
         Ok(part) => return Some(part),
         Err(error) => error,
@@ -77,7 +77,7 @@ mod tests {
         };
         let findings: Vec<Finding> = found.iter().map(of).collect();
         let ok = findings.iter().all(|finding| finding.status != Status::Error);
-        let mut report = Report { ok, findings };
+        let mut report = DoctorReport { ok, findings };
         let part = made(&mut report, Check::Cost, part);
         assert_eq!((part, report.findings.len()), expect, "{report:?}");
         assert_eq!(report.ok, report.count(Status::Error) == 0);

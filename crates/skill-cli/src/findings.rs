@@ -3,7 +3,7 @@
 use crate::error::CommandError;
 use crate::exit_code;
 use crate::table::{counted, harmless};
-use skillrl::doctor::{Finding, Report, Status};
+use skillrl::doctor::{DoctorReport, Finding, Status};
 use std::fmt::Write as _;
 
 /// The columns before a finding's words.
@@ -20,7 +20,7 @@ pub(crate) fn outcome(n_errors: usize) -> crate::Result {
 }
 
 /// The findings for people.
-pub(crate) fn described(report: &Report) -> String {
+pub(crate) fn described(report: &DoctorReport) -> String {
     let width = report.findings.iter().map(|finding| name(finding).len()).max().unwrap_or_default();
     let indent = " ".repeat(STATUS_WIDTH + width + 3);
     let mut text = String::new();

@@ -3,7 +3,7 @@
 use crate::args::{SKILL_BANK, Start};
 use crate::banks::check_named;
 use crate::start::{Started, load_started};
-use skillrl::config::{ModelConfig, OptimizerUse, Origin};
+use skillrl::config::{ModelConfig, OptimizerUse, ValueSource};
 use skillrl::pipeline::PipelineError;
 use skillrl::pipeline::kind::RunKind;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub(crate) fn begin(
     let (loaded, is_without_run_dir) = (&started.loaded, started.is_without_run_dir);
     let out = match out {
         Some(named) => named.to_owned(),
-        None if is_without_run_dir && loaded.origins.get("run.dir") != Some(&Origin::Set) => {
+        None if is_without_run_dir && loaded.origins.get("run.dir") != Some(&ValueSource::Set) => {
             Path::new(DATA_DIR).join(kind.as_str())
         }
         None => loaded.run_dir(),

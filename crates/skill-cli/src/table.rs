@@ -3,7 +3,7 @@
 pub(crate) use skillrl::reports::words::{counted, duration, grouped, harmless, seconds};
 
 use console::{Alignment, measure_text_width, pad_str, truncate_str};
-use skillrl::reports::Cells;
+use skillrl::reports::TextTable;
 use std::io::IsTerminal as _;
 
 /// Between two columns.
@@ -76,7 +76,7 @@ pub(crate) fn table(columns: &[Column<'_>], rows: &[Vec<String>], width: Option<
 }
 
 /// Cells as a table that fits the terminal.
-pub(crate) fn cells_table(cells: &Cells) -> String {
+pub(crate) fn cells_table(cells: &TextTable) -> String {
     let columns =
         cells.titles.iter().enumerate().map(|(place, (title, is_number))| match (place, is_number) {
             (0, _) => Column::name(title),

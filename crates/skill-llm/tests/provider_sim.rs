@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use parking_lot::Mutex;
-use skill_llm::testbed::{Fault, Outage, SimAnswer, SimConfig, SimLatency, SimProvider, SimReport};
+use skill_llm::testbed::{InjectedFault, Outage, SimAnswer, SimConfig, SimLatency, SimProvider, SimReport};
 use skill_llm::{
     AttemptOutcome, Budget, BudgetCaps, Budgeted, CallCtx, CallPlace, ChatModel, ChatRequest, GiveUpReason,
     LlmError, Message, OpenAiChat, OpenAiConfig, PaceConfig, Paced, Pacer, Prices, Retried, RetryPolicy,
@@ -168,7 +168,7 @@ fn a_seed_gives_the_same_weather_again() {
     assert_ne!(weather(7), weather(8));
 }
 
-fn outage(fault: Fault, seconds: u32) -> (Vec<LlmError>, SimReport) {
+fn outage(fault: InjectedFault, seconds: u32) -> (Vec<LlmError>, SimReport) {
     in_virtual_time(async {
         let config = SimConfig {
             outages: vec![Outage { from: SECOND, until: SECOND * seconds, fault }],
@@ -182,7 +182,13 @@ fn outage(fault: Fault, seconds: u32) -> (Vec<LlmError>, SimReport) {
 
 #[test]
 fn an_outage_longer_than_the_policy_ends_each_call_with_its_reason() {
-    for fault in [Fault::Refused, Fault::Unavailable, Fault::Hang, Fault::ResetBefore, Fault::NullContent] {
+    for fault in [
+        InjectedFault::Refused,
+        InjectedFault::Unavailable,
+        InjectedFault::Hang,
+        InjectedFault::ResetBefore,
+        InjectedFault::NullContent,
+    ] {
         let (errors, report) = outage(fault, 100_000);
         assert!(!errors.is_empty());
         for error in &errors {
@@ -200,7 +206,12 @@ fn an_outage_longer_than_the_policy_ends_each_call_with_its_reason() {
 
 #[test]
 fn an_outage_shorter_than_the_policy_costs_no_call() {
-    for fault in [Fault::Refused, Fault::Unavailable, Fault::ResetBefore, Fault::NullContent] {
+    for fault in [
+        InjectedFault::Refused,
+        InjectedFault::Unavailable,
+        InjectedFault::ResetBefore,
+        InjectedFault::NullContent,
+    ] {
         let (errors, report) = outage(fault, 20);
         assert!(errors.is_empty(), "{fault:?}: {errors:?}");
         assert!(report.requests > 250, "{report:?}");
@@ -281,7 +292,7 @@ fn long_replies_pass_no_cap_on_tokens_or_money() {
 #[test]
 fn a_body_of_ten_megabytes_is_read_only_where_that_is_allowed() {
     in_virtual_time(async {
-        let faults = vec![(Fault::Oversized, 1.0)];
+        let faults = vec![(InjectedFault::Oversized, 1.0)];
         let provider = SimProvider::new(SimConfig { faults, ..SimConfig::default() }, |asked| {
             SimAnswer::text(asked, "yes")
         });

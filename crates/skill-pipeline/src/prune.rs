@@ -11,7 +11,7 @@
 use crate::error::PipelineError;
 use crate::event::Event;
 use crate::identity::check_not_empty;
-use crate::provenance::Origin;
+use crate::provenance::LineOrigin;
 use crate::records::FORMAT_VERSION;
 use crate::records::evaluation::CandidateEvaluation;
 use crate::records::paired::PairedRecord;
@@ -50,7 +50,7 @@ pub struct RuleToTry {
     /// Its index among the rules of the skill.
     pub rule_idx: usize,
     /// What put it into the skill, where that is known.
-    pub origin: Option<Origin>,
+    pub origin: Option<LineOrigin>,
 }
 
 /// What became of a rule.
@@ -74,7 +74,7 @@ pub struct RuleRecord {
     pub text: String,
     /// What put it into the skill, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub origin: Option<Origin>,
+    pub origin: Option<LineOrigin>,
     /// What became of it.
     pub decision: RuleDecision,
     /// The skill without it.

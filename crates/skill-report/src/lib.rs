@@ -45,9 +45,9 @@ pub use data::bank::{
     records as bank_records,
 };
 pub use data::compare::{
-    ComparedArm, PairedItem, PairedOutcome, RunComparison, RunSide, SettingDifference, Trained, flattened,
+    ComparedArm, PairedItem, PairedOutcome, RunComparison, RunSide, SettingDifference, TrainedKind, flattened,
 };
-pub use data::conversation::{Trajectories, Trajectory, TrajectoryTurn};
+pub use data::conversation::{Trajectories, TrajectoryTurn, TrajectoryView};
 pub use data::epochs::{EpochRow, SlowUpdateRow};
 pub use data::front::FrontRow;
 pub use data::headline::{Comparison, Headline};
@@ -68,8 +68,8 @@ pub use html::{
 };
 pub use matrix::{Matrix, MatrixCell, TransferRow};
 pub use runs::{
-    Cells, CoursePoint, GroupDifference, MAX_PAIRED_RUNS, Mean, PairedBy, RunColumn, RunGroup, RunRow,
-    RunsTable,
+    CoursePoint, GroupDifference, MAX_PAIRED_RUNS, Mean, PairedBy, RunColumn, RunGroup, RunRow, RunsTable,
+    TextTable,
 };
 pub use skill_agents::kept::Kept;
 pub use tensorboard::TENSORBOARD_FILE;

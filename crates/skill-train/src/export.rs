@@ -89,7 +89,7 @@ pub enum ExportError {
         /// The path of the field, such as `messages[2].role`.
         field: String,
         /// The fault.
-        fault: Fault,
+        fault: FieldFault,
     },
     /// The file as a whole is wrong.
     #[error("{field}: {fault}")]
@@ -97,14 +97,14 @@ pub enum ExportError {
         /// The file, or the key of a file that describes others.
         field: String,
         /// The fault.
-        fault: Fault,
+        fault: FieldFault,
     },
 }
 
 /// A fault of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum FieldFault {
     /// The text or file is not what its name says; the reason is the parser's.
     Unreadable(String),
     /// There are no rows, messages or characters.
@@ -141,7 +141,7 @@ pub enum Fault {
     },
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for FieldFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(reason) => write!(f, "cannot be read: {reason}"),
@@ -163,7 +163,7 @@ impl fmt::Display for Fault {
 }
 
 impl ExportError {
-    fn file(field: impl Into<String>, fault: Fault) -> Self {
+    fn file(field: impl Into<String>, fault: FieldFault) -> Self {
         Self::File { field: field.into(), fault }
     }
 }

@@ -4,11 +4,12 @@ use std::f64::consts::PI;
 
 use serde::{Deserialize, Serialize};
 
-/// How the learning rate changes over a run. The rate of a step is the peak rate times [`Schedule::factor`].
+/// How the learning rate changes over a run. The rate of a step is the peak rate times
+/// [`LearningRateSchedule::factor`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
-pub enum Schedule {
+pub enum LearningRateSchedule {
     /// The same rate in every step after the warm-up.
     Constant {
         /// Steps of the warm-up, during which the rate rises from 0.
@@ -30,16 +31,16 @@ pub enum Schedule {
     },
 }
 
-impl Schedule {
+impl LearningRateSchedule {
     /// The factor of the peak rate in this step, counted from 0; between 0 and 1.
     ///
     /// The formulas are those of `get_cosine_schedule_with_warmup` and its siblings in transformers: with a warm-up,
     /// step 0 has rate 0.
     ///
     /// ```
-    /// use skill_train::schedule::Schedule;
+    /// use skill_train::schedule::LearningRateSchedule;
     ///
-    /// let schedule = Schedule::Cosine { n_warmup_steps: 2, n_steps: 10 };
+    /// let schedule = LearningRateSchedule::Cosine { n_warmup_steps: 2, n_steps: 10 };
     /// assert_eq!(schedule.factor(0), 0.0);
     /// assert_eq!(schedule.factor(2), 1.0);
     /// assert!((schedule.factor(6) - 0.5).abs() < 1e-12);
@@ -68,10 +69,10 @@ impl Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::Schedule;
+    use super::LearningRateSchedule;
 
     #[track_caller]
-    fn check(schedule: Schedule, expected: &[f64]) {
+    fn check(schedule: LearningRateSchedule, expected: &[f64]) {
         for (step, expected) in expected.iter().enumerate() {
             let found = schedule.factor(step as u64);
             assert!((found - expected).abs() < 1e-12, "step {step}: {found}, not {expected}");
@@ -80,10 +81,16 @@ mod tests {
 
     #[test]
     fn rates_rise_and_fall_as_configured() {
-        check(Schedule::Constant { n_warmup_steps: 0 }, &[1.0, 1.0, 1.0]);
-        check(Schedule::Constant { n_warmup_steps: 2 }, &[0.0, 0.5, 1.0, 1.0]);
-        check(Schedule::Linear { n_warmup_steps: 1, n_steps: 5 }, &[0.0, 1.0, 0.75, 0.5, 0.25, 0.0, 0.0]);
-        check(Schedule::Cosine { n_warmup_steps: 0, n_steps: 2 }, &[1.0, 0.5, 0.0, 0.0]);
-        check(Schedule::Cosine { n_warmup_steps: 3, n_steps: 3 }, &[0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0, 0.0]);
+        check(LearningRateSchedule::Constant { n_warmup_steps: 0 }, &[1.0, 1.0, 1.0]);
+        check(LearningRateSchedule::Constant { n_warmup_steps: 2 }, &[0.0, 0.5, 1.0, 1.0]);
+        check(
+            LearningRateSchedule::Linear { n_warmup_steps: 1, n_steps: 5 },
+            &[0.0, 1.0, 0.75, 0.5, 0.25, 0.0, 0.0],
+        );
+        check(LearningRateSchedule::Cosine { n_warmup_steps: 0, n_steps: 2 }, &[1.0, 0.5, 0.0, 0.0]);
+        check(
+            LearningRateSchedule::Cosine { n_warmup_steps: 3, n_steps: 3 },
+            &[0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0, 0.0],
+        );
     }
 }

@@ -210,14 +210,14 @@ fn in_code(name: &str) -> String {
 
 /// Everything that was looked at, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct DoctorReport {
     /// Whether a run can begin.
     pub ok: bool,
     /// What was found.
     pub findings: Vec<Finding>,
 }
 
-impl Report {
+impl DoctorReport {
     fn of(findings: Vec<Finding>) -> Self {
         Self { ok: findings.iter().all(|finding| finding.status != Status::Error), findings }
     }
@@ -231,10 +231,10 @@ impl Report {
 /// Examines a configuration, or why it cannot be read.
 ///
 /// Whatever is wrong is a finding and no error. With the network, each model is asked once: a few hundred tokens.
-pub async fn examine(loaded: Result<LoadedConfig, ConfigError>, asked: &Examination) -> Report {
+pub async fn examine(loaded: Result<LoadedConfig, ConfigError>, asked: &Examination) -> DoctorReport {
     let loaded = match loaded {
         Ok(loaded) => loaded,
-        Err(error) => return Report::of(of_config(&error)),
+        Err(error) => return DoctorReport::of(of_config(&error)),
     };
     let mut findings = vec![Finding::ok(Check::Configuration, format!("{} is valid", loaded.origin))];
     findings.extend(loaded.mapping.as_ref().map(of_mapping));
@@ -259,7 +259,7 @@ pub async fn examine(loaded: Result<LoadedConfig, ConfigError>, asked: &Examinat
     findings.extend(training::server(&loaded, asked).await);
     broker::examine(&loaded, asked.network, &mut findings).await;
     models::examine(&loaded, first_request, asked, &mut findings).await;
-    Report::of(findings)
+    DoctorReport::of(findings)
 }
 
 /// What the agent is asked first in a run, with its initial skill; `None` where that is not known without starting a

@@ -35,7 +35,9 @@ use skill_pipeline::run_dir::{atomic, summarise};
 use skill_pipeline::stage::silence::{check_spoken, cut_replies, empty_replies};
 use skill_pipeline::{Advice as _, Event, EventSink, OWN_TARGET, PipelineError, Stage, StopSignal};
 use skill_report::Matrix;
-use skill_report::matrix::{CellResults, ItemTexts, MatrixModel, MatrixSkill, Measured, reply_of, texts_of};
+use skill_report::matrix::{
+    CellResults, ItemTexts, MatrixModel, MatrixSkill, MeasuredCell, reply_of, texts_of,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -169,7 +171,7 @@ impl MatrixPlan<'_> {
     fn matrix(
         &self,
         models: &[Arc<dyn ChatModel>],
-        measured: &[Measured],
+        measured: &[MeasuredCell],
         texts: &BTreeMap<ItemId, ItemTexts>,
     ) -> Result<Matrix, Error> {
         let named = |(named, model): (&NamedModel, &Arc<dyn ChatModel>)| MatrixModel {

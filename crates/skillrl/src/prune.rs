@@ -10,7 +10,7 @@ use skill_core::rules::SkillRule;
 use skill_core::{NonInferiority, SkillDoc, SkillPackage};
 use skill_envs::Env;
 use skill_envs::folder::write_folder;
-use skill_pipeline::provenance::{Blame, Origin, Version, blame};
+use skill_pipeline::provenance::{Blame, LineOrigin, Version, blame};
 use skill_pipeline::prune::{PruneRecord, PruneSettings, RuleToTry};
 use skill_pipeline::run_dir::{atomic, read_text};
 use skill_pipeline::stage::{Draws, StageCtx};
@@ -66,13 +66,13 @@ pub fn order(run: &Path, skill: &SkillDoc, rules: &[SkillRule]) -> Result<Vec<Ru
 }
 
 /// What put a rule into the skill: the last step that wrote a line of it.
-fn origin_of(blamed: &Blame, rule: &SkillRule) -> Option<Origin> {
+fn origin_of(blamed: &Blame, rule: &SkillRule) -> Option<LineOrigin> {
     let lines = blamed.lines.get(rule.lines.clone()).unwrap_or_default();
     lines.iter().map(|line| line.origin).max_by_key(|origin| origin.step())
 }
 
 /// How many items the step behind an origin won, less those that it lost.
-fn net_wins(blamed: &Blame, origin: Origin) -> Option<i64> {
+fn net_wins(blamed: &Blame, origin: LineOrigin) -> Option<i64> {
     let step = origin.step()?;
     let evidence = blamed.steps.iter().find(|evidence| evidence.step == step)?;
     let count = |items: usize| i64::try_from(items).unwrap_or(i64::MAX);

@@ -5,7 +5,7 @@ mod elsewhere;
 use crate::config::key::declare::{Carry as _, Fill as _};
 use crate::config::recorded::needed_overrides;
 use crate::config::{
-    Anchors, Config, GateConfig, LoadedConfig, ModelRole, Origin, Schedule, simulated_models,
+    Anchors, Config, GateConfig, LoadedConfig, ModelRole, Schedule, ValueSource, simulated_models,
 };
 use crate::cost::prices;
 use crate::engine::{Engine, RunModels};
@@ -168,7 +168,7 @@ pub(crate) fn told_of_episodes(loaded: &LoadedConfig) -> Option<String> {
     // How often a training task is attempted decides what is on record.
     let is_idle =
         |key: &str| key == "bank.admit" || (key.starts_with("evolution.") && key != "evolution.samples");
-    let is_set = |origin: &Origin| matches!(origin, Origin::File { .. } | Origin::Set);
+    let is_set = |origin: &ValueSource| matches!(origin, ValueSource::File { .. } | ValueSource::Set);
     let idle = loaded.origins.iter().filter(|(key, origin)| is_idle(key) && is_set(origin));
     let idle: Vec<String> = idle.map(|(key, _)| format!("`{key}`")).collect();
     (!idle.is_empty()).then(|| {

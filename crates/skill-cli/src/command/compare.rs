@@ -6,7 +6,7 @@ use crate::run_text::runs_tables;
 use crate::table::{Column, grouped, harmless, table, terminal_width};
 use skillrl::core::usage::dollars;
 use skillrl::reports::words::percent;
-use skillrl::reports::{Comparison, RunComparison, RunSide, Trained, metric_words, runs_in};
+use skillrl::reports::{Comparison, RunComparison, RunSide, TrainedKind, metric_words, runs_in};
 use skillrl::runs::Depth;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -105,12 +105,12 @@ fn rows(comparison: &RunComparison, metric: &str) -> Vec<Vec<String>> {
         row("run", &|side| side.name.clone()),
         row("environment", &|side| side.env.clone()),
         row("steps", &|side| {
-            let unit = if side.trains == Trained::Bank { " rounds" } else { "" };
+            let unit = if side.trains == TrainedKind::Bank { " rounds" } else { "" };
             format!("{}{unit}{}", side.n_steps, if side.is_finished { "" } else { ", not finished" })
         }),
         row("accepted", &|side| match side.trains {
-            Trained::Document => format!("{} of {} candidates", side.n_accepted, side.n_candidates),
-            Trained::Bank => format!("{} of {} trials", side.n_accepted, side.n_candidates),
+            TrainedKind::Document => format!("{} of {} candidates", side.n_accepted, side.n_candidates),
+            TrainedKind::Bank => format!("{} of {} trials", side.n_accepted, side.n_candidates),
         }),
         row("best skill", &|side| side.best_skill.clone()),
         row(&format!("validation{metric}"), &|side| score(side.selection, side.selection_interval)),

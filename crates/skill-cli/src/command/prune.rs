@@ -15,7 +15,7 @@ use skillrl::estimate::{Span, StageEstimate};
 use skillrl::pipeline::StopSignal;
 use skillrl::pipeline::identity::check_not_empty;
 use skillrl::pipeline::noise::{ALPHA, flip_rate_at};
-use skillrl::pipeline::provenance::Origin;
+use skillrl::pipeline::provenance::LineOrigin;
 use skillrl::pipeline::prune::{PruneRecord, RuleDecision, RuleRecord, RuleToTry};
 use skillrl::pipeline::records::paired::PairedRecord;
 use skillrl::prune::{PRUNED_DIR, PruneOptions, RECORD_FILE, order, prune};
@@ -195,10 +195,10 @@ fn lines_of([first, last]: [usize; 2]) -> String {
     if first == last { format!("line {first}") } else { format!("lines {first}-{last}") }
 }
 
-fn origin_of(origin: Option<Origin>) -> String {
+fn origin_of(origin: Option<LineOrigin>) -> String {
     match origin {
-        Some(Origin::Initial) => "initial".to_owned(),
-        Some(Origin::ByHand) => "by hand".to_owned(),
+        Some(LineOrigin::Initial) => "initial".to_owned(),
+        Some(LineOrigin::ByHand) => "by hand".to_owned(),
         Some(origin) => origin.step().map(|step| format!("step {step}")).unwrap_or_default(),
         None => String::new(),
     }

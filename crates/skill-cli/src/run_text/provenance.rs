@@ -3,7 +3,7 @@
 use crate::table::{Column, counted, harmless, table, terminal_width};
 use skillrl::core::ItemId;
 use skillrl::pipeline::provenance::{
-    Blame, EditEvidence, Origin, PatchSource, SlowUpdateEvidence, StepEvidence,
+    Blame, EditEvidence, LineOrigin, PatchSource, SlowUpdateEvidence, StepEvidence,
 };
 use skillrl::reports::words::percent;
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ pub(crate) fn described(blame: &Blame, is_full: bool) -> String {
         let lines = blame.lines.iter().filter(|line| line.origin.step() == Some(step.step));
         let edits: Vec<usize> = lines
             .filter_map(|line| match line.origin {
-                Origin::Edit { index, .. } => Some(index),
+                LineOrigin::Edit { index, .. } => Some(index),
                 _ => None,
             })
             .collect();

@@ -2,12 +2,12 @@
 
 use crate::table::harmless;
 use skillrl::core::MeanScore;
-use skillrl::reports::Trajectory;
+use skillrl::reports::TrajectoryView;
 use skillrl::reports::lines::scores;
 use std::fmt::Write as _;
 
 /// The trajectory; `with` names the split and the skills shown.
-pub(crate) fn trajectory_text(trajectory: &Trajectory, with: &str) -> String {
+pub(crate) fn trajectory_text(trajectory: &TrajectoryView, with: &str) -> String {
     let score = scores(MeanScore { hard: trajectory.hard, soft: trajectory.soft }, None);
     let mut text = format!("\non the {with}: {score}\n");
     for (what, said) in [

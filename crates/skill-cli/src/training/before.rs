@@ -7,7 +7,7 @@ use crate::error::CommandError;
 use crate::progress::Progress;
 use crate::table::{grouped, harmless};
 use parking_lot::Mutex;
-use skillrl::config::{EnvKind, LoadedConfig, ModelConfig, ModelRole, Origin, TrainMode, nearest_name};
+use skillrl::config::{EnvKind, LoadedConfig, ModelConfig, ModelRole, TrainMode, ValueSource, nearest_name};
 use skillrl::core::usage::dollars;
 use skillrl::core::{MeanScore, StepIdx};
 use skillrl::cost::has_prices;
@@ -209,7 +209,7 @@ pub(super) fn served_name(loaded: &LoadedConfig, role: ModelRole) -> Option<&str
 fn uses_list_prices(loaded: &LoadedConfig, roles: &[ModelRole]) -> bool {
     roles.iter().any(|role| {
         let key = format!("models.{}.price_input", role.as_str());
-        loaded.origins.get(&key).is_some_and(|origin| matches!(origin, Origin::Preset))
+        loaded.origins.get(&key).is_some_and(|origin| matches!(origin, ValueSource::Preset))
     })
 }
 

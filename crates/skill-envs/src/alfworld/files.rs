@@ -93,7 +93,7 @@ impl GameFile<'_> {
 
 /// What `traj_data.json` tells about a game.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Trajectory {
+pub struct TrajectoryData {
     /// The name of the kind of task; the data set has more kinds than games are made of.
     pub task_type: String,
     /// What the task is about.
@@ -115,7 +115,7 @@ pub struct TaskParameters {
     pub object_sliced: bool,
 }
 
-impl Trajectory {
+impl TrajectoryData {
     /// The sentence of the task, in the first of the original's two wordings of each kind.
     pub fn task(&self) -> Option<String> {
         let TaskParameters { object_target, parent_target, toggle_target, object_sliced } = &self.pddl_params;
@@ -205,7 +205,7 @@ fn load_problem_file(path: &Path) -> Result<LoadedGame, EnvError> {
 /// # Errors
 ///
 /// A file that cannot be read or says no kind of task.
-pub(super) fn load_trajectory(path: &Path) -> Result<Trajectory, EnvError> {
+pub(super) fn load_trajectory(path: &Path) -> Result<TrajectoryData, EnvError> {
     let text = read_text(path)?;
     serde_json::from_str(&text).map_err(|error| bad_json(path, "trajectory", &error))
 }
@@ -215,7 +215,7 @@ pub(super) fn load_trajectory(path: &Path) -> Result<Trajectory, EnvError> {
 /// # Errors
 ///
 /// A file that is there and cannot be read.
-pub(crate) fn trajectory_beside(game_file: &Path) -> Result<Option<Trajectory>, EnvError> {
+pub(crate) fn trajectory_beside(game_file: &Path) -> Result<Option<TrajectoryData>, EnvError> {
     let path = game_file.with_file_name(TRAJECTORY_FILE);
     if path.is_file() { load_trajectory(&path).map(Some) } else { Ok(None) }
 }

@@ -36,7 +36,7 @@ mod world;
 pub use config::{AlfworldConfig, GeneratedConfig, Rooms, Unplayable};
 pub use error::{GameError, TextPlace};
 pub use expert::{Expert, HouseholdHabit};
-pub use files::{GameFile, LoadedGame, RulesName, TaskParameters, Trajectory, load};
+pub use files::{GameFile, LoadedGame, RulesName, TaskParameters, TrajectoryData, load};
 pub use game::Game;
 pub use generate::{GeneratedGame, RoomKind, RoomLimits, generate, generate_small, split_of_room};
 pub use play::{Play, Turn};

@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use skill_llm::Secrets;
-use skill_llm::process::{Group, Passed};
+use skill_llm::process::{Passed, ProcessGroup};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(super) struct Process {
 pub(super) struct Shared {
     /// The program and the number of the process, for messages.
     pub(super) label: String,
-    pub(super) group: Group,
+    pub(super) group: ProcessGroup,
     /// What it was passed, which no message and no log about it shows.
     passed: Passed,
     /// What nobody sees of what it prints.
@@ -67,7 +67,7 @@ enum Pending {
 impl Shared {
     pub(super) fn new(
         label: String,
-        group: Group,
+        group: ProcessGroup,
         (passed, secrets): (Passed, Secrets),
         stderr_bytes: usize,
     ) -> Self {

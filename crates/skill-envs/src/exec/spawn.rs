@@ -4,7 +4,7 @@ use super::config::ExecConfig;
 use super::fault::Fault;
 use super::process::{Shared, look_after};
 use super::supervise::Pipes;
-use skill_llm::process::{Daemons, Group, Passed, located, pair, supervised_command};
+use skill_llm::process::{Daemons, Passed, ProcessGroup, located, pair, supervised_command};
 use std::ffi::OsString;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) fn spawn(
     if let Some(directory) = &config.directory {
         command.current_dir(directory);
     }
-    let group = Group::lead(&mut command, Daemons::End);
+    let group = ProcessGroup::lead(&mut command, Daemons::End);
     let mut child = command.spawn().map_err(|error| {
         let place = config
             .directory

@@ -21,4 +21,4 @@ mod world;
 pub use made_up::MadeUp;
 pub use question::Question;
 pub use retriever::{CommandRetriever, HttpRetriever, LocalRetriever, Retriever};
-pub use world::{INSTRUCTIONS, SearchConfig, SearchWorld, Source};
+pub use world::{INSTRUCTIONS, PassageSource, SearchConfig, SearchWorld};

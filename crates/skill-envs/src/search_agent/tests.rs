@@ -1,7 +1,7 @@
 //! Questions of every data set, retrievers that work and that fail, and episodes.
 
 use super::{
-    CommandRetriever, HttpRetriever, MadeUp, Question, Retriever, SearchConfig, SearchWorld, Source,
+    CommandRetriever, HttpRetriever, MadeUp, PassageSource, Question, Retriever, SearchConfig, SearchWorld,
 };
 use crate::data::read_records;
 use crate::episode::World as _;
@@ -163,7 +163,7 @@ async fn a_retriever_that_fails_is_an_error_and_no_score() {
 fn config(data: Option<&Path>, index_dir: &Path) -> SearchConfig {
     SearchConfig {
         data: data.map(Path::to_owned),
-        source: Source::Questions,
+        source: PassageSource::Questions,
         index_dir: index_dir.to_owned(),
         n_passages: 2,
         timeout: Duration::from_secs(5),

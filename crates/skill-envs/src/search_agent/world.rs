@@ -27,7 +27,7 @@ by word, so it is as short as possible.";
 
 /// Where passages come from.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub enum Source {
+pub enum PassageSource {
     /// The passages that come with the questions.
     #[default]
     Questions,
@@ -46,7 +46,7 @@ pub struct SearchConfig {
     /// validation split, it is taken from the training split.
     pub data: Option<PathBuf>,
     /// Where passages come from.
-    pub source: Source,
+    pub source: PassageSource,
     /// Where indexes are kept.
     pub index_dir: PathBuf,
     /// Passages that a search shows.
@@ -81,18 +81,18 @@ impl SearchWorld {
     pub fn load(config: &SearchConfig, progress: &mut dyn FnMut(usize)) -> Result<Self, EnvError> {
         let questions = questions(config)?;
         let retriever: Arc<dyn Retriever> = match &config.source {
-            Source::Questions => Arc::new(of_questions(config, &questions, progress)?),
-            Source::Corpus(path) => {
+            PassageSource::Questions => Arc::new(of_questions(config, &questions, progress)?),
+            PassageSource::Corpus(path) => {
                 let corpus = Corpus::find(path)?;
                 let key = corpus.hash()?;
                 let index =
                     StoredIndex::open_or_build(&config.index_dir, &key, || corpus.passages(), progress);
                 Arc::new(LocalRetriever::new(Arc::new(index.map_err(build_error)?), key))
             }
-            Source::Server(address) => {
+            PassageSource::Server(address) => {
                 Arc::new(HttpRetriever::new(address, config.timeout).map_err(configuration)?)
             }
-            Source::Command(command, directory) => {
+            PassageSource::Command(command, directory) => {
                 let made = CommandRetriever::new(command.clone(), directory.clone(), config.timeout);
                 Arc::new(made.map_err(configuration)?)
             }

@@ -1,6 +1,6 @@
 //! Whether a workbook has in the answer's cells what the gold workbook has.
 
-use super::position::{Part, is_same_name, resolve};
+use super::position::{CellRange, is_same_name, resolve};
 use super::xlsx::{Area, Cell, Cells, Value, Workbook, XlsxError, place_name};
 use crate::choices::Compare;
 use std::collections::BTreeSet;
@@ -57,7 +57,7 @@ pub struct WrongCell {
 
 /// The verdict on a workbook.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Verdict {
+pub struct WorkbookComparison {
     /// All cells are right.
     pub is_right: bool,
     /// The first wrong cells, at most [`MAX_LISTED`].
@@ -142,8 +142,8 @@ impl Gold {
     }
 
     /// Compares an answer with the gold one.
-    pub fn judge(&self, got: &Got, compare: Compare) -> Verdict {
-        let mut verdict = Verdict::default();
+    pub fn judge(&self, got: &Got, compare: Compare) -> WorkbookComparison {
+        let mut verdict = WorkbookComparison::default();
         for (sheet, found) in self.sheets.iter().zip(&got.sheets) {
             let Some((_, cells)) = found else {
                 verdict.missing_sheets.push(sheet.name.clone());
@@ -160,12 +160,12 @@ impl Gold {
     }
 }
 
-fn areas(parts: &[Part], sheet: usize) -> Vec<Area> {
+fn areas(parts: &[CellRange], sheet: usize) -> Vec<Area> {
     parts.iter().filter(|part| part.sheet == sheet).map(|part| part.area).collect()
 }
 
 impl GoldSheet {
-    fn judge(&self, cells: &Cells, compare: Compare, verdict: &mut Verdict) {
+    fn judge(&self, cells: &Cells, compare: Compare, verdict: &mut WorkbookComparison) {
         let empty = Cell::empty();
         let places: BTreeSet<(u32, u32)> = self.cells.keys().chain(cells.keys()).copied().collect();
         for place in places {
@@ -233,7 +233,7 @@ impl Got {
     }
 }
 
-impl Verdict {
+impl WorkbookComparison {
     /// The verdict on something that is no workbook.
     pub fn unreadable(why: impl ToString) -> Self {
         Self { unreadable: Some(why.to_string()), ..Self::default() }

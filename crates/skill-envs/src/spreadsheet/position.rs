@@ -8,7 +8,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 /// A part of a position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct CellRange {
     /// The index of its sheet in the gold workbook.
     pub sheet: usize,
     /// Its cells; whole rows and columns end where a sheet can end.
@@ -20,9 +20,13 @@ pub struct Part {
 /// # Errors
 ///
 /// A sheet that does not exist, or a range that is none.
-pub fn resolve(position: &str, answer_sheet: Option<&str>, sheets: &[Sheet]) -> Result<Vec<Part>, String> {
+pub fn resolve(
+    position: &str,
+    answer_sheet: Option<&str>,
+    sheets: &[Sheet],
+) -> Result<Vec<CellRange>, String> {
     let plain: String = position.chars().map(plain).collect();
-    let mut parts: Vec<Part> = Vec::new();
+    let mut parts: Vec<CellRange> = Vec::new();
     for text in pieces(&plain) {
         let (named, range) = match text.rsplit_once('!') {
             Some((sheet, range)) => (Some(sheet), range),
@@ -38,7 +42,7 @@ pub fn resolve(position: &str, answer_sheet: Option<&str>, sheets: &[Sheet]) -> 
         };
         let area = area(range)
             .ok_or_else(|| format!("{range:?} in the position {position:?} is not a range of cells"))?;
-        parts.push(Part { sheet, area });
+        parts.push(CellRange { sheet, area });
     }
     if parts.is_empty() {
         return Err(format!("the position {position:?} names no cells"));

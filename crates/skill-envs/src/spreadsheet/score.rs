@@ -2,7 +2,7 @@
 
 use super::config::SpreadsheetConfig;
 use super::feedback::failure;
-use super::judge::{Got, Verdict};
+use super::judge::{Got, WorkbookComparison};
 use super::lab::{Lab, Ran, wrong};
 use super::office;
 use super::task::{Case, Task};
@@ -47,13 +47,13 @@ impl Judge<'_> {
         Ok(Judged { ran, is_right: verdict.is_right, reason: verdict.reason(), feedback: verdict.feedback() })
     }
 
-    async fn compare(&self, case: &Case, ran: &Ran) -> Result<Verdict, EnvError> {
+    async fn compare(&self, case: &Case, ran: &Ran) -> Result<WorkbookComparison, EnvError> {
         let compare = self.config.compare;
         let gold = self.task.gold(case).map_err(|error| wrong(&error))?;
         let output = Arc::clone(ran.output().unwrap_or(&Arc::from(&b""[..])));
         let mut got: Got = match gold.read_answer(Arc::clone(&output), compare) {
             Ok(got) => got,
-            Err(error) => return Ok(Verdict::unreadable(error)),
+            Err(error) => return Ok(WorkbookComparison::unreadable(error)),
         };
         if self.config.recalculate == Recalculate::Auto && got.has_formulas() {
             match self.lab.office() {
@@ -62,10 +62,16 @@ impl Judge<'_> {
                     match office.calculate(sandbox, cache, output, self.cancel).await? {
                         Ok(bytes) => {
                             if let Err(error) = got.calculate(&gold, bytes) {
-                                return Ok(Verdict::unreadable(format!("cannot be calculated: it {error}")));
+                                return Ok(WorkbookComparison::unreadable(format!(
+                                    "cannot be calculated: it {error}"
+                                )));
                             }
                         }
-                        Err(why) => return Ok(Verdict::unreadable(format!("cannot be calculated: {why}"))),
+                        Err(why) => {
+                            return Ok(WorkbookComparison::unreadable(format!(
+                                "cannot be calculated: {why}"
+                            )));
+                        }
                     }
                 }
                 None => {

@@ -133,23 +133,23 @@ pub struct Reward {
     /// How far the product is of the right kind.
     pub kind: TypeMatch,
     /// How many attributes the goal names, and how many of them the product has.
-    pub attributes: Part,
+    pub attributes: MatchCount,
     /// How many options the goal names, and how many of them were chosen.
-    pub options: Part,
+    pub options: MatchCount,
     /// Whether the price is within the goal's bound.
     pub is_price_met: bool,
 }
 
 /// So many of so many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct MatchCount {
     /// How many there are.
     pub wanted: usize,
     /// How many of them are met.
     pub met: usize,
 }
 
-impl Part {
+impl MatchCount {
     /// The share that is met; nothing of nothing has none.
     pub fn share(self) -> Option<f64> {
         (self.wanted > 0).then(|| self.met as f64 / self.wanted as f64)
@@ -169,11 +169,11 @@ impl Reward {
         let wanted = Kind { query: &goal.query, product_category: &goal.product_category };
         Self {
             kind: TypeMatch::new(&bought, &wanted, nouns.bought, nouns.wanted),
-            attributes: Part {
+            attributes: MatchCount {
                 wanted: goal.attributes.len(),
                 met: matched_attributes(product, &goal.attributes),
             },
-            options: Part { wanted: goal.options.len(), met: matched_options(chosen, &goal.options) },
+            options: MatchCount { wanted: goal.options.len(), met: matched_options(chosen, &goal.options) },
             is_price_met: price <= goal.price_upper,
         }
     }

@@ -74,7 +74,7 @@ impl Sub {
 
 /// What an action did.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Outcome {
+pub struct ActionResult {
     /// Whether the action meant something; one that did not changes nothing.
     pub understood: bool,
     /// The reward of this action: that of the purchase, or 0.
@@ -83,7 +83,7 @@ pub struct Outcome {
     pub done: bool,
 }
 
-impl Outcome {
+impl ActionResult {
     const IGNORED: Self = Self { understood: false, reward: 0.0, done: false };
     const SHOWN: Self = Self { understood: true, reward: 0.0, done: false };
 }
@@ -182,34 +182,34 @@ impl Session {
 
     /// Takes an action: `search[words]` or `click[text]`. Any other text, and a click on what is not there, changes
     /// nothing.
-    pub fn act(&mut self, action: &str) -> Outcome {
+    pub fn act(&mut self, action: &str) -> ActionResult {
         let Action { name, argument: Some(argument) } = Action::parse(action) else {
-            return Outcome::IGNORED;
+            return ActionResult::IGNORED;
         };
         let argument = argument.to_lowercase();
         match name {
             "search" => self.search(&argument),
             "click" => match self.targets().swap_remove(&argument) {
                 Some(target) if argument != SEARCH.to_lowercase() => self.click(&argument, &target),
-                _ => Outcome::IGNORED,
+                _ => ActionResult::IGNORED,
             },
-            _ => Outcome::IGNORED,
+            _ => ActionResult::IGNORED,
         }
     }
 
-    fn search(&mut self, words: &str) -> Outcome {
+    fn search(&mut self, words: &str) -> ActionResult {
         let keywords: Vec<String> = words.split(' ').map(str::to_owned).collect();
         // The original stops with an exception here.
         if !Shop::can_search(&keywords) {
-            return Outcome::IGNORED;
+            return ActionResult::IGNORED;
         }
         self.keywords = keywords;
         self.show_results(1);
-        Outcome::SHOWN
+        ActionResult::SHOWN
     }
 
     /// What a click does is told by its text first, then by the address, and last by what it is on.
-    fn click(&mut self, text: &str, target: &Target) -> Outcome {
+    fn click(&mut self, text: &str, target: &Target) -> ActionResult {
         if text == BUY_NOW.to_lowercase() {
             return self.buy();
         }
@@ -231,7 +231,7 @@ impl Session {
             self.choose(text, target);
             self.show_item();
         }
-        Outcome::SHOWN
+        ActionResult::SHOWN
     }
 
     fn choose(&mut self, text: &str, target: &Target) {
@@ -263,9 +263,9 @@ impl Session {
         products.iter().copied().find(is_linked)
     }
 
-    fn buy(&mut self) -> Outcome {
+    fn buy(&mut self) -> ActionResult {
         let (Some(goal), Some((place, product))) = (self.goal(), self.looked_at()) else {
-            return Outcome::IGNORED;
+            return ActionResult::IGNORED;
         };
         let price = self.shop.price(place);
         let chosen = self.chosen.values().map(String::as_str);
@@ -274,7 +274,7 @@ impl Session {
         self.url = format!("{BASE_URL}/done/{}/{asin}/{}", self.name, dict_repr(pairs(&self.chosen)));
         self.purchase = Some(Purchase { asin, options: self.chosen.clone(), price, reward });
         self.view = View::Done;
-        Outcome { understood: true, reward: reward.total(), done: true }
+        ActionResult { understood: true, reward: reward.total(), done: true }
     }
 
     fn show_search(&mut self) {

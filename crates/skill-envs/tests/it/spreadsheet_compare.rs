@@ -7,7 +7,7 @@
 
 use serde_json::Value as Json;
 use skill_envs::spreadsheet::{
-    Cell, Compare, Gold, GoldError, Got, Value, Verdict, Workbook, XlsxError, resolve,
+    Cell, Compare, Gold, GoldError, Got, Value, Workbook, WorkbookComparison, XlsxError, resolve,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -108,13 +108,13 @@ fn positions_mean_what_was_recorded() {
 }
 
 /// The verdict on a workbook, read anew.
-fn judge(gold: &Gold, got: &[u8], compare: Compare) -> (Option<Got>, Verdict) {
+fn judge(gold: &Gold, got: &[u8], compare: Compare) -> (Option<Got>, WorkbookComparison) {
     match gold.read_answer(got.into(), compare) {
         Ok(got) => {
             let verdict = gold.judge(&got, compare);
             (Some(got), verdict)
         }
-        Err(error) => (None, Verdict::unreadable(error)),
+        Err(error) => (None, WorkbookComparison::unreadable(error)),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::sessions::{info, leave_out_untagged, search_difference};
 use serde_json::{Map, Value, json};
 use skill_core::PyRandom;
 use skill_envs::webshop::{
-    Action, COLOURS, Goal, GoalOptions, Kind, Part, Price, Product, TypeMatch, matched_attributes,
+    Action, COLOURS, Goal, GoalOptions, Kind, MatchCount, Price, Product, TypeMatch, matched_attributes,
     matched_options, normalize_color, nouns, option_value, terms, token_set_ratio,
 };
 
@@ -149,7 +149,7 @@ fn attribute_reward(case: &Value) -> (Value, Value) {
         None => bare_product(&case["product"]),
     };
     let wanted = strings(&case["goal_attributes"]);
-    let part = Part { wanted: wanted.len(), met: matched_attributes(&product, &wanted) };
+    let part = MatchCount { wanted: wanted.len(), met: matched_attributes(&product, &wanted) };
     if case.get("error").is_some() {
         // A division by zero there; here such a goal is refused, and has no share.
         return (json!(part.share()), Value::Null);
@@ -176,7 +176,7 @@ fn option_reward(case: &Value) -> (Value, Value) {
     let wanted = GoalOptions::from_json(&case["goal_options"]).unwrap();
     let chosen = strings(&case["purchased_options"]);
     let met = matched_options(chosen.iter().map(String::as_str), &wanted);
-    let part = Part { wanted: wanted.len(), met };
+    let part = MatchCount { wanted: wanted.len(), met };
     (json!([part.met, part.share()]), json!([case["num_option_matches"], case["r_option"]]))
 }
 

@@ -11,7 +11,7 @@ use tokio::process::Command;
 /// On Unix its process group is killed; on Linux also what has left the group, which is found by a mark in its
 /// environment ([`Daemons::End`]). On Windows the child alone is killed, by its handle.
 #[derive(Debug)]
-pub struct Group {
+pub struct ProcessGroup {
     state: Mutex<State>,
     /// None where daemons stay.
     mark: Option<Mark>,
@@ -38,7 +38,7 @@ struct State {
     is_killed: bool,
 }
 
-impl Group {
+impl ProcessGroup {
     /// Makes the child of a command the leader of a group of its own, and marks it where daemons end with it.
     ///
     /// The environment of the command has to be complete: clearing it later would remove the mark.
@@ -99,7 +99,7 @@ fn kill_group(leader: Option<u32>) {
 
 /// Kills a group when it goes out of scope.
 #[derive(Debug)]
-pub(super) struct KillOnDrop<'a>(pub(super) &'a Group);
+pub(super) struct KillOnDrop<'a>(pub(super) &'a ProcessGroup);
 
 impl Drop for KillOnDrop<'_> {
     fn drop(&mut self) {

@@ -24,7 +24,7 @@ mod supervisor;
 pub use environment::{BASE_VARIABLES, check_passed, is_variable_name, pair};
 pub use file_hash::file_hash;
 use group::KillOnDrop;
-pub use group::{Daemons, Group};
+pub use group::{Daemons, ProcessGroup};
 pub use hidden::hide_this_process;
 pub use passed::Passed;
 pub use session::{Swept, TemporaryDir, sweep, temporary_dir};
@@ -73,7 +73,7 @@ pub enum Ending {
 
 /// What became of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ProcessOutput {
     /// How it ended.
     pub ending: Ending,
     /// What it printed, up to the limit.
@@ -101,7 +101,7 @@ pub enum RunError {
 /// # Errors
 ///
 /// A program that cannot be started or listened to. However it ends is an `Ok`.
-pub async fn run(run: &Run<'_>) -> Result<Outcome, RunError> {
+pub async fn run(run: &Run<'_>) -> Result<ProcessOutput, RunError> {
     run_watched(run, &mut |_| false).await
 }
 
@@ -114,7 +114,7 @@ pub async fn run(run: &Run<'_>) -> Result<Outcome, RunError> {
 pub async fn run_watched(
     run: &Run<'_>,
     is_enough: &mut (dyn FnMut(&[u8]) -> bool + Send),
-) -> Result<Outcome, RunError> {
+) -> Result<ProcessOutput, RunError> {
     let (mut child, group) = start(run).map_err(RunError::Start)?;
     let _killed = KillOnDrop(&group);
     let mut streams = Streams::default();
@@ -126,10 +126,10 @@ pub async fn run_watched(
         Ok(Err(error)) => return Err(RunError::Talk(error)),
         Err(_) => Ending::Deadline,
     };
-    Ok(Outcome { ending, stdout: streams.stdout, stderr: streams.stderr })
+    Ok(ProcessOutput { ending, stdout: streams.stdout, stderr: streams.stderr })
 }
 
-fn start(run: &Run<'_>) -> std::io::Result<(Child, Group)> {
+fn start(run: &Run<'_>) -> std::io::Result<(Child, ProcessGroup)> {
     let mut words = run.command.iter();
     let name = words.next().map(String::as_str).unwrap_or_default();
     let program = located(name, run.directory);
@@ -145,7 +145,7 @@ fn start(run: &Run<'_>) -> std::io::Result<(Child, Group)> {
         command.current_dir(directory);
     }
     command.kill_on_drop(true);
-    let group = Group::lead(&mut command, run.daemons);
+    let group = ProcessGroup::lead(&mut command, run.daemons);
     let child = command.spawn()?;
     group.led_by(child.id());
     Ok((child, group))
@@ -183,7 +183,7 @@ struct Streams {
 
 async fn exchange(
     child: &mut Child,
-    group: &Group,
+    group: &ProcessGroup,
     run: &Run<'_>,
     streams: &mut Streams,
     is_enough: &mut (dyn FnMut(&[u8]) -> bool + Send),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// How a request fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Fault {
+pub enum InjectedFault {
     /// HTTP 429.
     RateLimited(Ask),
     /// HTTP 500.
@@ -34,7 +34,7 @@ pub enum Fault {
     WrongContentType,
 }
 
-impl Fault {
+impl InjectedFault {
     /// Every fault of a single request at this rate, for [`SimConfig::faults`]; a 429 asks for no wait.
     pub fn each(rate: f64) -> Vec<(Self, f64)> {
         let faults = [
@@ -93,7 +93,7 @@ pub struct Outage {
     /// Its end.
     pub until: Duration,
     /// How requests fail.
-    pub fault: Fault,
+    pub fault: InjectedFault,
 }
 
 /// How long replies take: lognormal.
@@ -124,7 +124,7 @@ pub struct SimConfig {
     /// How long replies take.
     pub latency: SimLatency,
     /// How often requests fail in these ways, from 0 to 1.
-    pub faults: Vec<(Fault, f64)>,
+    pub faults: Vec<(InjectedFault, f64)>,
     /// When requests are refused.
     pub bursts: Vec<Burst>,
     /// When nothing works.
@@ -136,7 +136,7 @@ pub struct SimConfig {
 /// What happens to one request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Plan {
-    pub(super) fault: Option<Fault>,
+    pub(super) fault: Option<InjectedFault>,
     pub(super) latency: Duration,
 }
 
@@ -153,7 +153,12 @@ impl SimConfig {
             let ask = dice.pick(&format!("burst ask {n}"), &Ask::ALL).copied()?;
             Some(Burst { from, until, ask })
         });
-        let kinds = [Fault::Refused, Fault::Unavailable, Fault::ResetBefore, Fault::Hang];
+        let kinds = [
+            InjectedFault::Refused,
+            InjectedFault::Unavailable,
+            InjectedFault::ResetBefore,
+            InjectedFault::Hang,
+        ];
         let outages = (0..2).filter(|n| dice.chance(&format!("outage {n}"), 0.5)).filter_map(|n| {
             let from = seconds(&format!("outage from {n}"), 0.0, 60.0);
             let until = from + longest_outage.mul_f64(dice.unit(&format!("outage for {n}")));
@@ -167,7 +172,7 @@ impl SimConfig {
                 sigma: between("sigma", 0.0, 1.0),
                 ..SimLatency::default()
             },
-            faults: Fault::each(between("faults", 0.0, 0.02)),
+            faults: InjectedFault::each(between("faults", 0.0, 0.02)),
             bursts: bursts.collect(),
             outages: outages.collect(),
             refuse_above: None,
@@ -180,15 +185,15 @@ impl SimConfig {
         Plan { fault: self.fault(dice, now, in_flight), latency: self.latency.draw(dice, in_flight) }
     }
 
-    fn fault(&self, dice: Dice, now: Duration, in_flight: usize) -> Option<Fault> {
+    fn fault(&self, dice: Dice, now: Duration, in_flight: usize) -> Option<InjectedFault> {
         if let Some(outage) = self.outages.iter().find(|outage| (outage.from..outage.until).contains(&now)) {
             return Some(outage.fault);
         }
         if let Some(burst) = self.bursts.iter().find(|burst| (burst.from..burst.until).contains(&now)) {
-            return Some(Fault::RateLimited(burst.ask));
+            return Some(InjectedFault::RateLimited(burst.ask));
         }
         if self.refuse_above.is_some_and(|most| in_flight > most) {
-            return Some(Fault::RateLimited(Ask::Nothing));
+            return Some(InjectedFault::RateLimited(Ask::Nothing));
         }
         let mut thrown = dice.unit("fault");
         self.faults.iter().find_map(|&(fault, rate)| {

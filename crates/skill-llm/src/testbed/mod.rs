@@ -7,7 +7,7 @@
 mod faults;
 mod report;
 
-pub use faults::{Ask, Burst, Fault, Outage, SimConfig, SimLatency};
+pub use faults::{Ask, Burst, InjectedFault, Outage, SimConfig, SimLatency};
 pub use report::SimReport;
 
 use self::faults::Plan;
@@ -99,7 +99,11 @@ impl SimProvider {
     }
 
     /// What the request comes to, after its latency.
-    fn respond(&self, request: &HttpRequest, fault: Option<Fault>) -> Result<HttpResponse, TransportError> {
+    fn respond(
+        &self,
+        request: &HttpRequest,
+        fault: Option<InjectedFault>,
+    ) -> Result<HttpResponse, TransportError> {
         let broken = |message: &str| TransportError::Broken { message: message.to_owned() };
         let whole = || match self.whole_body(request) {
             Ok(body) => response(200, body),
@@ -111,30 +115,32 @@ impl SimProvider {
         };
         Ok(match fault {
             None => whole(),
-            Some(Fault::RateLimited(ask)) => limited(ask, self.begun.elapsed(), &self.config),
-            Some(Fault::ServerError) => response(500, br#"{"error": {"message": "it hurts"}}"#.to_vec()),
-            Some(Fault::Unavailable) => response(503, b"no healthy upstream".to_vec()),
-            Some(Fault::Refused) => {
+            Some(InjectedFault::RateLimited(ask)) => limited(ask, self.begun.elapsed(), &self.config),
+            Some(InjectedFault::ServerError) => {
+                response(500, br#"{"error": {"message": "it hurts"}}"#.to_vec())
+            }
+            Some(InjectedFault::Unavailable) => response(503, b"no healthy upstream".to_vec()),
+            Some(InjectedFault::Refused) => {
                 return Err(TransportError::Connect { message: "connection refused".to_owned() });
             }
             // The time has already run out.
-            Some(Fault::Hang) => return Err(broken("nobody answered and nobody set a limit")),
-            Some(Fault::ResetBefore) => return Err(broken("connection reset by peer")),
-            Some(Fault::ResetInside) => {
+            Some(InjectedFault::Hang) => return Err(broken("nobody answered and nobody set a limit")),
+            Some(InjectedFault::ResetBefore) => return Err(broken("connection reset by peer")),
+            Some(InjectedFault::ResetInside) => {
                 return Err(TransportError::Truncated { message: "connection reset by peer".to_owned() });
             }
-            Some(Fault::TruncatedJson) => response(200, cut(whole().body)),
-            Some(Fault::EmptyChoices) => response(200, br#"{"id": "sim", "choices": []}"#.to_vec()),
-            Some(Fault::NullContent) => {
+            Some(InjectedFault::TruncatedJson) => response(200, cut(whole().body)),
+            Some(InjectedFault::EmptyChoices) => response(200, br#"{"id": "sim", "choices": []}"#.to_vec()),
+            Some(InjectedFault::NullContent) => {
                 let message = r#"{"role": "assistant", "content": null}"#;
                 let text = format!(r#"{{"choices": [{{"message": {message}, "finish_reason": "stop"}}]}}"#);
                 response(200, text.into_bytes())
             }
-            Some(Fault::InvalidUtf8) => {
+            Some(InjectedFault::InvalidUtf8) => {
                 let text = b"{\"choices\": [{\"message\": {\"content\": \"caf\xe9 \xff\xfe\"}}]}";
                 response(200, text.to_vec())
             }
-            Some(Fault::Oversized) => {
+            Some(InjectedFault::Oversized) => {
                 if OVERSIZED_BYTES > request.max_response_bytes {
                     return Err(TransportError::TooLarge { limit: request.max_response_bytes });
                 }
@@ -142,7 +148,7 @@ impl SimProvider {
                 padded.body.resize(OVERSIZED_BYTES, b' ');
                 padded
             }
-            Some(Fault::WrongContentType) => {
+            Some(InjectedFault::WrongContentType) => {
                 let body = b"<html><body>Welcome! Please sign in.</body></html>".to_vec();
                 let headers = vec![("content-type".to_owned(), "text/html".to_owned())];
                 HttpResponse { status: 200, headers, body }
@@ -203,16 +209,16 @@ impl Transport for SimProvider {
         let _ended = InFlight(self);
         let Plan { fault, latency } = self.config.plan(digest, seen, self.begun.elapsed(), in_flight);
         match request.timeout {
-            Some(limit) if fault == Some(Fault::Hang) || latency > limit => {
+            Some(limit) if fault == Some(InjectedFault::Hang) || latency > limit => {
                 tokio::time::sleep(limit).await;
-                self.counts.lock().failed(fault.unwrap_or(Fault::Hang));
+                self.counts.lock().failed(fault.unwrap_or(InjectedFault::Hang));
                 return Err(TransportError::Timeout { after: limit });
             }
-            None if fault == Some(Fault::Hang) => std::future::pending().await,
+            None if fault == Some(InjectedFault::Hang) => std::future::pending().await,
             _ => tokio::time::sleep(latency).await,
         }
         let outcome = self.respond(&request, fault);
-        let is_padded = fault == Some(Fault::Oversized) && outcome.is_ok();
+        let is_padded = fault == Some(InjectedFault::Oversized) && outcome.is_ok();
         match fault.filter(|_| !is_padded) {
             None => self.counts.lock().answered(digest),
             Some(fault) => self.counts.lock().failed(fault),

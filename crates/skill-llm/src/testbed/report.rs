@@ -1,6 +1,6 @@
 //! What a simulated provider counts.
 
-use super::faults::Fault;
+use super::faults::InjectedFault;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -17,7 +17,7 @@ pub struct SimReport {
     /// Bodies that got a whole reply more than once: paid twice.
     pub answered_again: u64,
     /// Requests that failed, by how.
-    pub faults: BTreeMap<Fault, u64>,
+    pub faults: BTreeMap<InjectedFault, u64>,
     /// The most requests that were in flight at once.
     pub max_in_flight: usize,
 }
@@ -25,7 +25,7 @@ pub struct SimReport {
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     bodies: HashMap<[u8; 32], OfBody>,
-    faults: BTreeMap<Fault, u64>,
+    faults: BTreeMap<InjectedFault, u64>,
     arrivals: Vec<Instant>,
     in_flight: usize,
     max_in_flight: usize,
@@ -56,7 +56,7 @@ impl Counts {
         self.bodies.entry(digest).or_default().answered += 1;
     }
 
-    pub(super) fn failed(&mut self, fault: Fault) {
+    pub(super) fn failed(&mut self, fault: InjectedFault) {
         *self.faults.entry(fault).or_default() += 1;
     }
 

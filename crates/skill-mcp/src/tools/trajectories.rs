@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skill_core::StepIdx;
 use skill_pipeline::RunReader;
-use skill_report::{ItemOutcome, ReportOptions, Trajectories, Trajectory};
+use skill_report::{ItemOutcome, ReportOptions, Trajectories, TrajectoryView};
 use std::sync::Arc;
 
 pub(super) const DESCRIPTION: &str = "\
@@ -37,7 +37,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    fn of(trajectory: &Trajectory) -> Self {
+    fn of(trajectory: &TrajectoryView) -> Self {
         match trajectory.outcome {
             ItemOutcome::Lost => Self::Lost,
             ItemOutcome::Won | ItemOutcome::Kept => Self::Won,
@@ -153,12 +153,12 @@ fn read(run: &RunReader, step: Option<u32>) -> Result<Trajectories, ToolError> {
 }
 
 fn shown(all: Trajectories, input: Input) -> Output {
-    let fits = |trajectory: &Trajectory| {
+    let fits = |trajectory: &TrajectoryView| {
         let is_item = input.item.as_ref().is_none_or(|item| trajectory.id == *item);
         is_item && input.outcome.is_none_or(|outcome| Outcome::of(trajectory) == outcome)
     };
     let limit = input.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
-    let fitting: Vec<&Trajectory> = all.shown.iter().filter(|trajectory| fits(trajectory)).collect();
+    let fitting: Vec<&TrajectoryView> = all.shown.iter().filter(|trajectory| fits(trajectory)).collect();
     let (mut room, mut items) = (Room::default(), Vec::new());
     for trajectory in fitting.iter().skip(input.offset).take(limit) {
         if room.is_used_up() {
@@ -178,7 +178,7 @@ fn shown(all: Trajectories, input: Input) -> Output {
     }
 }
 
-fn item(trajectory: &Trajectory, room: &mut Room) -> Shown {
+fn item(trajectory: &TrajectoryView, room: &mut Room) -> Shown {
     let n_turns_left_out = trajectory.turns.len().saturating_sub(MAX_TURNS);
     let turns = trajectory.turns.iter().skip(n_turns_left_out);
     Shown {

@@ -1,6 +1,6 @@
 //! A skill whose lines remember what put them there, through edits and other changes.
 
-use super::{BlamedLine, Origin};
+use super::{BlamedLine, LineOrigin};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use skill_core::{Edit, EditRules, EditStatus, RegionKind, SkillDoc, protected_regions};
 
@@ -8,12 +8,12 @@ use skill_core::{Edit, EditRules, EditStatus, RegionKind, SkillDoc, protected_re
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TrackedSkill {
     skill: SkillDoc,
-    origins: Vec<Origin>,
+    origins: Vec<LineOrigin>,
 }
 
 impl TrackedSkill {
     /// A skill whose lines all have this origin.
-    pub fn new(skill: SkillDoc, origin: Origin) -> Self {
+    pub fn new(skill: SkillDoc, origin: LineOrigin) -> Self {
         let origins = skill.source_text().lines().map(|_| origin).collect();
         Self { skill, origins }
     }
@@ -24,7 +24,7 @@ impl TrackedSkill {
     }
 
     /// The origin of each line, in order.
-    pub fn origins(&self) -> &[Origin] {
+    pub fn origins(&self) -> &[LineOrigin] {
         &self.origins
     }
 
@@ -39,7 +39,7 @@ impl TrackedSkill {
     /// The skill after an edit of which the run's report says this: lines that it wrote have this origin, all others
     /// keep theirs.
     #[must_use]
-    pub fn edited(&self, edit: &Edit, status: Option<EditStatus>, origin: Origin) -> Self {
+    pub fn edited(&self, edit: &Edit, status: Option<EditStatus>, origin: LineOrigin) -> Self {
         let is_fallback = matches!(
             status,
             Some(
@@ -60,12 +60,12 @@ impl TrackedSkill {
     /// Another text: lines that both have keep their origin, the others get one by the protected region that they
     /// are in.
     #[must_use]
-    pub fn changed(&self, after: SkillDoc, origin: impl Fn(Option<RegionKind>) -> Origin) -> Self {
+    pub fn changed(&self, after: SkillDoc, origin: impl Fn(Option<RegionKind>) -> LineOrigin) -> Self {
         if after == self.skill {
             return self.clone();
         }
         let (old, new) = (lines_of(&self.skill), lines_of(&after));
-        let mut origins: Vec<Option<Origin>> = vec![None; new.len()];
+        let mut origins: Vec<Option<LineOrigin>> = vec![None; new.len()];
         for op in capture_diff_slices(Algorithm::Myers, &old, &new) {
             if let DiffOp::Equal { old_index, new_index, len } = op {
                 let kept = self.origins.iter().skip(old_index).take(len);

@@ -25,7 +25,7 @@ use std::fmt;
 /// What put a line into a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Origin {
+pub enum LineOrigin {
     /// It stood in the skill that the run began with.
     Initial,
     /// An edit of a step.
@@ -64,7 +64,7 @@ pub struct BlamedLine {
     /// The line, without its end.
     pub text: String,
     /// What put it there.
-    pub origin: Origin,
+    pub origin: LineOrigin,
 }
 
 /// A skill whose lines know where they come from.
@@ -120,7 +120,7 @@ pub fn blame(run: &RunReader, version: Version<'_>) -> Result<Blame, PipelineErr
         Some(text) => {
             let mut closest = Closest { text, version: TrackedSkill::default(), n_in_common: 0 };
             follow(run, &course.history, last, |version| closest.meet(version))?;
-            closest.version.changed(text.clone(), |_| Origin::ByHand)
+            closest.version.changed(text.clone(), |_| LineOrigin::ByHand)
         }
     };
     let (mut steps, mut epochs): (Vec<StepIdx>, Vec<EpochIdx>) = (Vec::new(), Vec::new());
@@ -160,7 +160,7 @@ impl<'a> Course<'a> {
     }
 }
 
-impl Origin {
+impl LineOrigin {
     /// The step that it names.
     pub fn step(self) -> Option<StepIdx> {
         match self {
@@ -186,7 +186,7 @@ impl Origin {
 }
 
 /// In words, as blame and reports say it.
-impl fmt::Display for Origin {
+impl fmt::Display for LineOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Initial => f.write_str("initial skill"),
@@ -207,7 +207,7 @@ fn follow(
     mut meet: impl FnMut(&TrackedSkill),
 ) -> Result<TrackedSkill, PipelineError> {
     let skills = run.skills(history)?;
-    let mut tracked = TrackedSkill::new(skills.after(StepIdx(0))?, Origin::Initial);
+    let mut tracked = TrackedSkill::new(skills.after(StepIdx(0))?, LineOrigin::Initial);
     meet(&tracked);
     let records = history.iter().take_while(|record| record.step <= last);
     for record in records {
@@ -234,17 +234,17 @@ fn through(
         let rows = run.apply_report(step)?.unwrap_or_default();
         for (edit, index) in patch.edits.iter().zip(1..) {
             let status = rows.iter().find(|row| row.index == index).map(|row| row.status);
-            edited = edited.edited(edit, status, Origin::Edit { step, index });
+            edited = edited.edited(edit, status, LineOrigin::Edit { step, index });
         }
-        let edited = edited.changed(candidate, |_| Origin::Rewrite { step });
+        let edited = edited.changed(candidate, |_| LineOrigin::Rewrite { step });
         if edited.resembles(&after, &tracked) {
             tracked = edited;
         }
     }
     Ok(tracked.changed(after, |region| match region {
-        Some(RegionKind::SlowUpdate) => Origin::SlowUpdate { epoch, step },
-        Some(RegionKind::Appendix) => Origin::Appendix { step },
-        Some(RegionKind::FrontMatter) | None => Origin::Rewrite { step },
+        Some(RegionKind::SlowUpdate) => LineOrigin::SlowUpdate { epoch, step },
+        Some(RegionKind::Appendix) => LineOrigin::Appendix { step },
+        Some(RegionKind::FrontMatter) | None => LineOrigin::Rewrite { step },
     }))
 }
 

@@ -2,19 +2,19 @@
 
 use proptest::prelude::*;
 use skill_core::{Edit, EditOp, EpochIdx, SkillDoc, StepIdx, apply_patch};
-use skill_pipeline::provenance::{Origin, lines::TrackedSkill};
+use skill_pipeline::provenance::{LineOrigin, lines::TrackedSkill};
 
 const SKILL: &str =
     "# S\n\n- one\n- two\n- three\n\n<!-- SLOW_UPDATE_START -->\nslow\n<!-- SLOW_UPDATE_END -->\n";
 
-fn edit(index: usize) -> Origin {
-    Origin::Edit { step: StepIdx(1), index }
+fn edit(index: usize) -> LineOrigin {
+    LineOrigin::Edit { step: StepIdx(1), index }
 }
 
 /// What the edits make of [`SKILL`], each line with `.` for the first skill or the number of its edit.
 #[track_caller]
 fn check(edits: &[Edit], expect: &[&str]) {
-    let mut tracked = TrackedSkill::new(SkillDoc::new(SKILL), Origin::Initial);
+    let mut tracked = TrackedSkill::new(SkillDoc::new(SKILL), LineOrigin::Initial);
     for (edited, index) in edits.iter().zip(1..) {
         tracked = tracked.edited(edited, None, edit(index));
     }
@@ -22,7 +22,7 @@ fn check(edits: &[Edit], expect: &[&str]) {
         .lines()
         .into_iter()
         .map(|line| match line.origin {
-            Origin::Edit { index, .. } => format!("{index} {}", line.text),
+            LineOrigin::Edit { index, .. } => format!("{index} {}", line.text),
             _ => format!(". {}", line.text),
         })
         .filter(|line| line.len() > 2 && !line.contains("<!--"))
@@ -57,21 +57,23 @@ fn a_line_belongs_to_the_edit_that_wrote_it() {
 
 #[test]
 fn what_no_edit_explains_is_told_by_where_it_stands() {
-    let tracked = TrackedSkill::new(SkillDoc::new(SKILL), Origin::Initial);
+    let tracked = TrackedSkill::new(SkillDoc::new(SKILL), LineOrigin::Initial);
     let after = SKILL.replace("slow", "slower").replace("- two", "- deux");
     let changed = tracked.changed(SkillDoc::new(after), |region| match region {
-        Some(_) => Origin::SlowUpdate { epoch: EpochIdx(2), step: StepIdx(4) },
-        None => Origin::Rewrite { step: StepIdx(4) },
+        Some(_) => LineOrigin::SlowUpdate { epoch: EpochIdx(2), step: StepIdx(4) },
+        None => LineOrigin::Rewrite { step: StepIdx(4) },
     });
-    let origins: Vec<(String, Origin)> =
+    let origins: Vec<(String, LineOrigin)> =
         changed.lines().into_iter().map(|line| (line.text, line.origin)).collect();
-    assert_eq!(origins[3], ("- deux".to_owned(), Origin::Rewrite { step: StepIdx(4) }));
+    assert_eq!(origins[3], ("- deux".to_owned(), LineOrigin::Rewrite { step: StepIdx(4) }));
     assert_eq!(
         origins[7],
-        ("slower".to_owned(), Origin::SlowUpdate { epoch: EpochIdx(2), step: StepIdx(4) })
+        ("slower".to_owned(), LineOrigin::SlowUpdate { epoch: EpochIdx(2), step: StepIdx(4) })
     );
     let others = origins.iter().enumerate().filter(|(place, _)| ![3, 7].contains(place));
-    assert!(others.clone().count() == 7 && others.clone().all(|(_, (_, origin))| *origin == Origin::Initial));
+    assert!(
+        others.clone().count() == 7 && others.clone().all(|(_, (_, origin))| *origin == LineOrigin::Initial)
+    );
 }
 
 proptest! {
@@ -81,7 +83,7 @@ proptest! {
         edits in proptest::collection::vec(("[ -~é\n]{0,8}", "[ -~\n]{0,4}", 0..4_usize), 0..5),
     ) {
         let ops = [EditOp::Append, EditOp::InsertAfter, EditOp::Replace, EditOp::Delete];
-        let mut tracked = TrackedSkill::new(SkillDoc::new(text), Origin::Initial);
+        let mut tracked = TrackedSkill::new(SkillDoc::new(text), LineOrigin::Initial);
         for ((content, target, op), index) in edits.into_iter().zip(1..) {
             let before = tracked.clone();
             tracked = tracked.edited(&Edit::new(ops[op].clone(), target, content), None, edit(index));

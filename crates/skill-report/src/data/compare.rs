@@ -79,7 +79,7 @@ pub struct RunSide {
     /// The name of its directory.
     pub name: String,
     /// What it trains.
-    pub trains: Trained,
+    pub trains: TrainedKind,
     /// The environment.
     pub env: String,
     /// Steps that are finished; rounds of a run that trains a bank.
@@ -148,7 +148,7 @@ impl RunComparison {
 /// What a run trains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Trained {
+pub enum TrainedKind {
     /// One skill document.
     Document,
     /// A bank of skills.
@@ -265,7 +265,7 @@ fn document_side(report: &Report, [selection, test]: [Measured; 2]) -> RunSide {
     let used = used(&report.stages);
     RunSide {
         name: report.name.clone(),
-        trains: Trained::Document,
+        trains: TrainedKind::Document,
         env: report.env.clone(),
         n_steps: report.n_steps,
         is_finished: report.is_finished,
@@ -298,7 +298,7 @@ fn bank_side(report: &BankReport, [selection, test]: [Measured; 2]) -> RunSide {
     let used = used(&report.stages);
     RunSide {
         name: report.name.clone(),
-        trains: Trained::Bank,
+        trains: TrainedKind::Bank,
         env: report.env.clone(),
         n_steps: report.rounds.len(),
         is_finished: report.phase == RunPhase::Finished,

@@ -21,7 +21,7 @@ pub struct Trajectories {
     /// `test` or `selection`.
     pub split: &'static str,
     /// Those that are shown.
-    pub shown: Vec<Trajectory>,
+    pub shown: Vec<TrajectoryView>,
     /// How many changed and failed items are left out.
     pub n_left_out: usize,
     /// How many items were solved by both skills and are not shown for that.
@@ -30,7 +30,7 @@ pub struct Trajectories {
 
 /// What the agent did on one item.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Trajectory {
+pub struct TrajectoryView {
     /// The item.
     pub id: String,
     /// Its kind, where items have one.
@@ -159,7 +159,7 @@ fn trajectory(
     before: &RolloutResult,
     after: &RolloutResult,
     options: &ReportOptions,
-) -> Trajectory {
+) -> TrajectoryView {
     let prompts;
     let mut said: Vec<&TrajectoryMessage> = after.trajectory.conversation().collect();
     if said.is_empty() {
@@ -174,7 +174,7 @@ fn trajectory(
     let texts =
         said.map(|message| (message.role, message.as_text())).filter(|(_, text)| !text.trim().is_empty());
     let clip = |text: &str| clip(text.trim(), options.max_turn_characters);
-    Trajectory {
+    TrajectoryView {
         id: after.id.as_str().to_owned(),
         task_type: after.task_type.clone(),
         outcome,

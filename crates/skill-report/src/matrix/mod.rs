@@ -158,7 +158,7 @@ pub struct Matrix {
 }
 
 /// The results of a cell, or why there are none.
-pub type Measured = Result<CellResults, String>;
+pub type MeasuredCell = Result<CellResults, String>;
 
 /// What an item is, beside its results.
 #[derive(Debug, Clone, Default)]
@@ -175,7 +175,7 @@ impl Matrix {
         (split, gate): (&str, Gate),
         models: Vec<MatrixModel>,
         skills: Vec<MatrixSkill>,
-        measured: &[Measured],
+        measured: &[MeasuredCell],
         texts: &BTreeMap<ItemId, ItemTexts>,
     ) -> Self {
         let first = measured.first().and_then(|first| first.as_ref().ok());
@@ -227,7 +227,7 @@ impl Matrix {
 
 fn cell(
     (model, skill): (&MatrixModel, &MatrixSkill),
-    measured: &Measured,
+    measured: &MeasuredCell,
     first: Option<&CellResults>,
     gate: Gate,
 ) -> MatrixCell {
@@ -259,15 +259,15 @@ fn rows(
     models: &[MatrixModel],
     n_skills: usize,
     cells: &[MatrixCell],
-    measured: &[Measured],
+    measured: &[MeasuredCell],
     gate: Gate,
 ) -> Vec<TransferRow> {
     if n_skills < 2 {
         return Vec::new();
     }
     let of_models = models.iter().zip(cells.chunks(n_skills).zip(measured.chunks(n_skills)));
-    let row = |(model, (cells, measured)): (&MatrixModel, (&[MatrixCell], &[Measured]))| {
-        let results = |cell: Option<&Measured>| cell.and_then(|cell| cell.clone().ok());
+    let row = |(model, (cells, measured)): (&MatrixModel, (&[MatrixCell], &[MeasuredCell]))| {
+        let results = |cell: Option<&MeasuredCell>| cell.and_then(|cell| cell.clone().ok());
         let both = results(measured.first()).zip(results(measured.last()));
         let of_cells = cells.first().zip(cells.last());
         let mut used = StageTokens::default();
@@ -292,7 +292,7 @@ fn tokens(results: &[RolloutResult]) -> Option<f64> {
 }
 
 /// Every item of any cell, with the reply of each cell.
-fn items(measured: &[Measured], texts: &BTreeMap<ItemId, ItemTexts>) -> Vec<MatrixItem> {
+fn items(measured: &[MeasuredCell], texts: &BTreeMap<ItemId, ItemTexts>) -> Vec<MatrixItem> {
     let mut items: Vec<MatrixItem> = Vec::new();
     let mut places: BTreeMap<ItemId, usize> = BTreeMap::new();
     for (cell, of) in measured.iter().enumerate() {

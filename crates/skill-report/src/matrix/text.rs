@@ -1,7 +1,7 @@
 //! A matrix as text: cells for people, CSV and Markdown.
 
 use super::{Matrix, MatrixCell};
-use crate::runs::Cells;
+use crate::runs::TextTable;
 use crate::words::{csv_line, dollars, grouped, harmless, one_line, percent, points, seconds};
 use crate::{Comparison, LEVEL};
 use std::fmt::Write as _;
@@ -23,9 +23,9 @@ const TITLES: [(&str, bool); 11] = [
 
 impl Matrix {
     /// The measurements as a table for people, a row for each.
-    pub fn cells_table(&self) -> Cells {
+    pub fn cells_table(&self) -> TextTable {
         let titles = TITLES.map(|(title, is_number)| (title.to_owned(), is_number));
-        Cells { titles: titles.into(), rows: self.cells.iter().map(row).collect() }.filled()
+        TextTable { titles: titles.into(), rows: self.cells.iter().map(row).collect() }.filled()
     }
 
     /// The values by which the rows of the table are sorted, for each of its columns.

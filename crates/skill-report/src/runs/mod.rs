@@ -15,7 +15,7 @@ pub use column::RunColumn;
 pub use group::{GroupDifference, Mean, PairedBy, RunGroup};
 pub(crate) use page::{Band, FinalScore, bands, final_scores, score_line};
 pub use row::RunRow;
-pub use text::Cells;
+pub use text::TextTable;
 
 use crate::ReportError;
 use crate::data::compare::flattened;

@@ -2,7 +2,7 @@
 
 use super::group::{GroupDifference, PairedBy};
 use super::settings_of;
-use crate::data::compare::{Trained, tested};
+use crate::data::compare::{TrainedKind, tested};
 use crate::data::course::{self, CoursePoint};
 use crate::data::setup::started_unix_ms;
 use crate::{LEVEL, Outcome, ReportError, RunOverview, RunPhase};
@@ -231,10 +231,10 @@ impl RunRow {
     }
 
     /// What the run trains, where it can be compared.
-    pub fn trains(&self) -> Option<Trained> {
+    pub fn trains(&self) -> Option<TrainedKind> {
         match RunKind::parse(self.kind?)? {
-            RunKind::Document => Some(Trained::Document),
-            RunKind::Bank => Some(Trained::Bank),
+            RunKind::Document => Some(TrainedKind::Document),
+            RunKind::Bank => Some(TrainedKind::Bank),
             RunKind::Sft | RunKind::Rl | RunKind::Phases => None,
         }
     }
@@ -250,8 +250,8 @@ impl RunRow {
         }
         let run = RunReader::open(&self.path)?;
         let place = match self.trains() {
-            Some(Trained::Document) => tested(&run)?,
-            Some(Trained::Bank) => Some(EvaluationDir::TestBest),
+            Some(TrainedKind::Document) => tested(&run)?,
+            Some(TrainedKind::Bank) => Some(EvaluationDir::TestBest),
             None => None,
         };
         if let Some(place) = place {
@@ -266,7 +266,7 @@ impl RunRow {
     ///
     /// A file of the run that cannot be read.
     pub fn read_course(&mut self, price: impl Fn(&TokensByStage) -> Option<f64>) -> Result<(), ReportError> {
-        if self.problem.is_some() || self.trains() != Some(Trained::Document) {
+        if self.problem.is_some() || self.trains() != Some(TrainedKind::Document) {
             return Ok(());
         }
         let Some(first) = self.validation_before else { return Ok(()) };

@@ -10,14 +10,14 @@ use std::fmt::Write as _;
 
 /// Titles and rows of a table for people.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Cells {
+pub struct TextTable {
     /// The titles, each with whether the column holds numbers.
     pub titles: Vec<(String, bool)>,
     /// The rows, with a cell for each title.
     pub rows: Vec<Vec<String>>,
 }
 
-impl Cells {
+impl TextTable {
     /// Without the columns that hold nothing.
     pub(crate) fn filled(self) -> Self {
         let is_filled: Vec<bool> = (0..self.titles.len())
@@ -52,16 +52,16 @@ impl Cells {
 
 impl RunsTable {
     /// The runs as a table for people.
-    pub fn run_cells(&self) -> Cells {
+    pub fn run_cells(&self) -> TextTable {
         let columns: Vec<RunColumn> =
             self.columns().into_iter().filter(|column| column.is_for_people).collect();
         let titles = columns.iter().map(|column| (column.name.replace('_', " "), column.is_number));
         let row = |run: &RunRow| columns.iter().map(|column| column.words(run)).collect();
-        Cells { titles: titles.collect(), rows: self.runs.iter().map(row).collect() }.filled()
+        TextTable { titles: titles.collect(), rows: self.runs.iter().map(row).collect() }.filled()
     }
 
     /// The groups as a table for people; without rows unless there are several, or one of several runs.
-    pub fn group_cells(&self) -> Cells {
+    pub fn group_cells(&self) -> TextTable {
         let titles = [
             ("group", false),
             ("runs", true),
@@ -79,7 +79,7 @@ impl RunsTable {
         let titles = titles.map(|(title, is_number)| (title.to_owned(), is_number)).to_vec();
         let says_more = self.groups.iter().any(|group| group.runs.len() > 1);
         let groups = if says_more { self.groups.as_slice() } else { &[] };
-        Cells { titles, rows: groups.iter().map(group_row).collect() }.filled()
+        TextTable { titles, rows: groups.iter().map(group_row).collect() }.filled()
     }
 
     /// What the cells of [`Self::run_cells`] are sorted by: numbers as numbers.

@@ -41,7 +41,7 @@ mod spend;
 pub use discover::{Found, MAX_DEPTH, leaving_link};
 pub use log::Line;
 pub use news::{News, Now, StageNow, Telling, Told, Watch, Watches, report_version};
-pub use rollouts::{NewRollouts, Shown, ShownTurn};
+pub use rollouts::{NewRollouts, RolloutView, ShownTurn};
 pub use row::Row;
 pub use runs::{Listing, Runs};
 pub use spend::{Caps, Spent, Terms, TermsOf, TermsRead};

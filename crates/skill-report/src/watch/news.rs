@@ -8,7 +8,7 @@
 
 use super::discover::Found;
 use super::log::{Line, Log, StageAt};
-use super::rollouts::{SHOWN, Shown, shown};
+use super::rollouts::{RolloutView, SHOWN, shown};
 use super::row::Row;
 use super::runs::Runs;
 use super::signature::{FileState, Signature, journal_state};
@@ -49,7 +49,7 @@ pub struct Watch {
 /// What is known of a run.
 struct Seen {
     log: Log,
-    rollouts: VecDeque<Shown>,
+    rollouts: VecDeque<RolloutView>,
     last_result: i64,
     spent: Option<Spent>,
     done: u64,
@@ -175,7 +175,7 @@ pub struct News {
     /// Lines before these are no longer kept.
     pub has_lost_lines: bool,
     /// Rollouts.
-    pub rollouts: Vec<Shown>,
+    pub rollouts: Vec<RolloutView>,
 }
 
 impl Watches {

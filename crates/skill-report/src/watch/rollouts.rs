@@ -17,7 +17,7 @@ const MAX_CHARACTERS: usize = 2_000;
 
 /// What the agent did on an item.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Shown {
+pub struct RolloutView {
     /// Its number in the journal.
     pub id: i64,
     /// Where in the run it was made.
@@ -58,7 +58,7 @@ pub struct NewRollouts {
 impl NewRollouts {
     /// Those that were finished since the last call, or the last ones of them where they are many; none of a run
     /// without a journal that can be read.
-    pub fn read(&mut self, run: &Path) -> Vec<Shown> {
+    pub fn read(&mut self, run: &Path) -> Vec<RolloutView> {
         let Ok(reader) = JournalReader::open(&run.join(JOURNAL_FILE)) else { return Vec::new() };
         let rows = reader.last_results(self.last, SHOWN).unwrap_or_default();
         self.last = rows.last().map_or(self.last, |row| row.id);
@@ -67,7 +67,7 @@ impl NewRollouts {
 }
 
 /// A result of the journal as a rollout; `None` if it is none that this version reads.
-pub(crate) fn shown(row: &ResultRow) -> Option<Shown> {
+pub(crate) fn shown(row: &ResultRow) -> Option<RolloutView> {
     let mut content: Value = serde_json::from_str(&row.content).ok()?;
     let result: RolloutResult = serde_json::from_value(content.get_mut("result")?.take()).ok()?;
     let asked = [
@@ -82,7 +82,7 @@ pub(crate) fn shown(row: &ResultRow) -> Option<Shown> {
     let texts =
         said.map(|message| (message.role, message.as_text())).filter(|(_, text)| !text.trim().is_empty());
     let turns: Vec<_> = texts.collect();
-    Some(Shown {
+    Some(RolloutView {
         id: row.id,
         place: row.place.clone(),
         item: row.subject.clone(),

@@ -7,7 +7,7 @@ use skill_llm::error::with_causes;
 use skill_pipeline::RunReader;
 use skill_report::{
     AnyReport, BankItemOutcome, BankReport, CautionKind, Outcome, Report, ReportOptions, RunComparison,
-    RunOverview, RunPhase, Trained, TrialPhase, comparison_page, content, page,
+    RunOverview, RunPhase, TrainedKind, TrialPhase, comparison_page, content, page,
 };
 use skillrl_bench::runs::{BankRunSize, RunSize, make_bank_run, make_run};
 use std::path::Path;
@@ -212,10 +212,10 @@ fn a_file_that_is_not_whole_is_named() {
     }
 }
 
-fn any(run: &RunReader, trains: Trained) -> AnyReport {
+fn any(run: &RunReader, trains: TrainedKind) -> AnyReport {
     match trains {
-        Trained::Bank => report(run).into(),
-        Trained::Document => Report::read(run, &ReportOptions::default()).unwrap().into(),
+        TrainedKind::Bank => report(run).into(),
+        TrainedKind::Document => Report::read(run, &ReportOptions::default()).unwrap().into(),
     }
 }
 
@@ -234,13 +234,13 @@ fn banks_are_compared_with_each_other_and_with_documents_on_the_items_of_both() 
     };
     make_run(document.path(), &size).unwrap();
     let document = RunReader::open(document.path()).unwrap();
-    let first = (&first, &any(&first, Trained::Bank));
-    let second = (&second, &any(&second, Trained::Bank));
-    let document = (&document, &any(&document, Trained::Document));
-    for (other, n_test, trains) in [(second, 40, Trained::Bank), (document, 20, Trained::Document)] {
+    let first = (&first, &any(&first, TrainedKind::Bank));
+    let second = (&second, &any(&second, TrainedKind::Bank));
+    let document = (&document, &any(&document, TrainedKind::Document));
+    for (other, n_test, trains) in [(second, 40, TrainedKind::Bank), (document, 20, TrainedKind::Document)] {
         let compared = RunComparison::of([first, other], Gate::default()).unwrap();
         let [bank, side] = &compared.runs;
-        assert_eq!((bank.trains, side.trains), (Trained::Bank, trains));
+        assert_eq!((bank.trains, side.trains), (TrainedKind::Bank, trains));
         assert_eq!((bank.n_steps, bank.n_accepted, bank.n_candidates), (3, 3, 6));
         assert_eq!(bank.best_skill, "a bank of 3 skills");
         let [low, high] = bank.test_interval.unwrap();

@@ -4,7 +4,7 @@
 //! a warning. All turns of the agent are learnt.
 
 use super::rules::{Row, path};
-use super::{Checked, ExportError, Fault, Kind, Turn, messages_value};
+use super::{Checked, ExportError, FieldFault, Kind, Turn, messages_value};
 use serde_json::{Map, Value, json};
 
 /// The file that names the data sets of a folder.
@@ -61,7 +61,8 @@ fn row_value(row: Row, turns: &[Turn]) -> Result<Value, ExportError> {
             "user" => "human",
             "assistant" => "gpt",
             other => {
-                let fault = Fault::MisplacedRole { role: other.to_owned(), expected: "user or assistant" };
+                let fault =
+                    FieldFault::MisplacedRole { role: other.to_owned(), expected: "user or assistant" };
                 return Err(row.fault(format!("messages[{place}].role"), fault));
             }
         };
@@ -78,21 +79,22 @@ fn row_value(row: Row, turns: &[Turn]) -> Result<Value, ExportError> {
 /// The first entry, or row and field, that LLaMA-Factory would refuse, skip, or learn nothing from. Only data sets in
 /// the sharegpt format are known.
 pub fn check(info: &str, read: impl Fn(&str) -> Option<String>) -> Result<Vec<Checked>, ExportError> {
-    let unreadable =
-        |file: &str, error: serde_json::Error| ExportError::file(file, Fault::Unreadable(error.to_string()));
+    let unreadable = |file: &str, error: serde_json::Error| {
+        ExportError::file(file, FieldFault::Unreadable(error.to_string()))
+    };
     let info: Map<String, Value> =
         serde_json::from_str(info).map_err(|error| unreadable(INFO_FILE, error))?;
     if info.is_empty() {
-        return Err(ExportError::file(INFO_FILE, Fault::Empty));
+        return Err(ExportError::file(INFO_FILE, FieldFault::Empty));
     }
     let mut checked = Vec::new();
     for (name, entry) in &info {
         let layout = Layout::of(name, entry)?;
-        let data = read(&layout.file).ok_or_else(|| ExportError::file(&layout.file, Fault::Missing))?;
+        let data = read(&layout.file).ok_or_else(|| ExportError::file(&layout.file, FieldFault::Missing))?;
         let rows: Vec<Value> =
             serde_json::from_str(&data).map_err(|error| unreadable(&layout.file, error))?;
         if rows.is_empty() {
-            return Err(ExportError::file(&layout.file, Fault::Empty));
+            return Err(ExportError::file(&layout.file, FieldFault::Empty));
         }
         for (place, row) in rows.iter().enumerate() {
             layout.check_row(Row(place), row)?;
@@ -122,12 +124,12 @@ impl Layout {
             group.and_then(|group| group.get(key)).and_then(Value::as_str).map(str::to_owned)
         };
         let missing = |key: &str, fault| ExportError::file(path(name, key), fault);
-        let file = text("", "file_name").ok_or_else(|| missing("file_name", Fault::Missing))?;
+        let file = text("", "file_name").ok_or_else(|| missing("file_name", FieldFault::Missing))?;
         match text("", "formatting").as_deref() {
             Some("sharegpt") => {}
             other => {
                 let value = other.unwrap_or("alpaca").to_owned();
-                return Err(missing("formatting", Fault::Unknown { value, expected: "sharegpt" }));
+                return Err(missing("formatting", FieldFault::Unknown { value, expected: "sharegpt" }));
             }
         }
         let tag = |key: &str, default: &str| text("tags", key).unwrap_or_else(|| default.to_owned());
@@ -152,7 +154,7 @@ impl Layout {
         }
         let field = self.messages.as_str();
         let turns = row.field(object, "", field)?;
-        let turns = turns.as_array().ok_or_else(|| row.fault(field, Fault::NotA("a list of turns")))?;
+        let turns = turns.as_array().ok_or_else(|| row.fault(field, FieldFault::NotA("a list of turns")))?;
         let mut said = turns.iter().enumerate().map(|(place, turn)| self.turn(row, place, turn));
         let mut said = said.by_ref().collect::<Result<Vec<(&str, &str)>, _>>()?;
         let leads = said.first().is_some_and(|(tag, _)| *tag == self.system_tag);
@@ -166,16 +168,16 @@ impl Layout {
             };
             if !tags.iter().any(|known| known == tag) {
                 let place = place + usize::from(leads);
-                let fault = Fault::MisplacedRole { role: (*tag).to_owned(), expected };
+                let fault = FieldFault::MisplacedRole { role: (*tag).to_owned(), expected };
                 return Err(row.fault(format!("{field}[{place}].{}", self.role_tag), fault));
             }
         }
         match said.last() {
-            None => Err(row.fault(field, Fault::Empty)),
-            Some(_) if said.len() % 2 == 1 => Err(row.fault(field, Fault::OddTurns(said.len()))),
+            None => Err(row.fault(field, FieldFault::Empty)),
+            Some(_) if said.len() % 2 == 1 => Err(row.fault(field, FieldFault::OddTurns(said.len()))),
             Some((_, content)) if content.trim().is_empty() => {
                 let place = turns.len() - 1;
-                Err(row.fault(format!("{field}[{place}].{}", self.content_tag), Fault::NothingToLearn))
+                Err(row.fault(format!("{field}[{place}].{}", self.content_tag), FieldFault::NothingToLearn))
             }
             Some(_) => Ok(()),
         }
@@ -184,7 +186,7 @@ impl Layout {
     /// Tag and content of a turn.
     fn turn<'a>(&self, row: Row, place: usize, turn: &'a Value) -> Result<(&'a str, &'a str), ExportError> {
         let at = format!("{}[{place}]", self.messages);
-        let object = turn.as_object().ok_or_else(|| row.fault(&at, Fault::NotA("an object")))?;
+        let object = turn.as_object().ok_or_else(|| row.fault(&at, FieldFault::NotA("an object")))?;
         Ok((row.text(object, &at, &self.role_tag)?, row.text(object, &at, &self.content_tag)?))
     }
 }

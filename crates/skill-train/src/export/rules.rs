@@ -1,6 +1,6 @@
 //! Rules that several formats share.
 
-use super::{ExportError, Fault};
+use super::{ExportError, FieldFault};
 use serde_json::{Map, Value};
 
 const ROLES: [&str; 4] = ["system", "user", "assistant", "tool"];
@@ -22,13 +22,13 @@ pub(super) struct Ending {
 pub(super) struct Row(pub(super) usize);
 
 impl Row {
-    pub(super) fn fault(self, field: impl Into<String>, fault: Fault) -> ExportError {
+    pub(super) fn fault(self, field: impl Into<String>, fault: FieldFault) -> ExportError {
         ExportError::Row { row: self.0, field: field.into(), fault }
     }
 
     /// The row as an object.
     pub(super) fn object(self, row: &Value) -> Result<&Map<String, Value>, ExportError> {
-        row.as_object().ok_or_else(|| self.fault("the row", Fault::NotA("an object")))
+        row.as_object().ok_or_else(|| self.fault("the row", FieldFault::NotA("an object")))
     }
 
     /// A field of an object; `place` is the path of the object, empty for the row.
@@ -39,7 +39,7 @@ impl Row {
         name: &str,
     ) -> Result<&'a Value, ExportError> {
         let found = object.get(name).filter(|value| !value.is_null());
-        found.ok_or_else(|| self.fault(path(place, name), Fault::Missing))
+        found.ok_or_else(|| self.fault(path(place, name), FieldFault::Missing))
     }
 
     /// A text of an object.
@@ -50,7 +50,7 @@ impl Row {
         name: &str,
     ) -> Result<&'a str, ExportError> {
         let value = self.field(object, place, name)?;
-        value.as_str().ok_or_else(|| self.fault(path(place, name), Fault::NotA("a text")))
+        value.as_str().ok_or_else(|| self.fault(path(place, name), FieldFault::NotA("a text")))
     }
 
     /// A list of messages, which is not empty, has known roles and texts, a system message only at its beginning, and
@@ -61,15 +61,16 @@ impl Row {
         value: &'a Value,
         ending: Ending,
     ) -> Result<Vec<(&'a str, &'a str)>, ExportError> {
-        let list = value.as_array().ok_or_else(|| self.fault(field, Fault::NotA("a list of messages")))?;
+        let list =
+            value.as_array().ok_or_else(|| self.fault(field, FieldFault::NotA("a list of messages")))?;
         let messages: Vec<(&str, &str)> = list
             .iter()
             .enumerate()
             .map(|(place, message)| self.message(&format!("{field}[{place}]"), place, message))
             .collect::<Result<_, _>>()?;
-        let Some((last, _)) = messages.last() else { return Err(self.fault(field, Fault::Empty)) };
+        let Some((last, _)) = messages.last() else { return Err(self.fault(field, FieldFault::Empty)) };
         if !ending.roles.contains(last) {
-            let fault = Fault::MisplacedRole { role: (*last).to_owned(), expected: ending.names };
+            let fault = FieldFault::MisplacedRole { role: (*last).to_owned(), expected: ending.names };
             return Err(self.fault(format!("{field}[{}].role", messages.len() - 1), fault));
         }
         Ok(messages)
@@ -81,14 +82,14 @@ impl Row {
         place: usize,
         message: &'a Value,
     ) -> Result<(&'a str, &'a str), ExportError> {
-        let object = message.as_object().ok_or_else(|| self.fault(path, Fault::NotA("an object")))?;
+        let object = message.as_object().ok_or_else(|| self.fault(path, FieldFault::NotA("an object")))?;
         let role = self.text(object, path, "role")?;
         if !ROLES.contains(&role) {
-            return Err(self.fault(format!("{path}.role"), Fault::UnknownRole(role.to_owned())));
+            return Err(self.fault(format!("{path}.role"), FieldFault::UnknownRole(role.to_owned())));
         }
         if role == "system" && place > 0 {
             let expected = "a system message only at the beginning";
-            let fault = Fault::MisplacedRole { role: role.to_owned(), expected };
+            let fault = FieldFault::MisplacedRole { role: role.to_owned(), expected };
             return Err(self.fault(format!("{path}.role"), fault));
         }
         Ok((role, self.text(object, path, "content")?))
@@ -101,7 +102,7 @@ impl Row {
         messages: &[(&str, &str)],
     ) -> Result<(), ExportError> {
         let says = messages.iter().any(|(role, content)| *role == "assistant" && !content.trim().is_empty());
-        if says { Ok(()) } else { Err(self.fault(field, Fault::NothingToLearn)) }
+        if says { Ok(()) } else { Err(self.fault(field, FieldFault::NothingToLearn)) }
     }
 }
 
@@ -115,15 +116,15 @@ pub(super) fn same_columns(rows: &[&Map<String, Value>], own: &[&str]) -> Result
     let columns: Vec<&String> = first.keys().filter(|name| !own.contains(&name.as_str())).collect();
     for (place, row) in rows.iter().enumerate().skip(1) {
         for name in &columns {
-            let value = row.get(*name).ok_or_else(|| Row(place).fault(*name, Fault::Missing))?;
+            let value = row.get(*name).ok_or_else(|| Row(place).fault(*name, FieldFault::Missing))?;
             let same = first.get(*name).is_some_and(|of_first| type_of(of_first) == type_of(value));
             if !same {
-                return Err(Row(place).fault(*name, Fault::OtherType));
+                return Err(Row(place).fault(*name, FieldFault::OtherType));
             }
         }
         let extra = row.keys().find(|name| !own.contains(&name.as_str()) && !columns.contains(name));
         if let Some(extra) = extra {
-            return Err(Row(place).fault(extra, Fault::ExtraColumn));
+            return Err(Row(place).fault(extra, FieldFault::ExtraColumn));
         }
     }
     Ok(columns.into_iter().cloned().collect())

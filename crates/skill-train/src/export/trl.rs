@@ -7,7 +7,7 @@
 //! A file holds one kind: the trainer looks at the first row only.
 
 use super::rules::{END_OF_REPLY, ENDS_OF_PROMPT, Row, same_columns};
-use super::{Checked, ExportError, Fault, Kind, TaskPrompt, Turn, lines, messages_value};
+use super::{Checked, ExportError, FieldFault, Kind, TaskPrompt, Turn, lines, messages_value};
 use serde_json::{Map, Value, json};
 
 /// Conversations for `SFTTrainer`.
@@ -61,7 +61,7 @@ pub fn check(text: &str) -> Result<Checked, ExportError> {
     let filled = text.lines().filter(|line| !line.trim().is_empty()).enumerate();
     let rows = filled.map(|(place, line)| {
         serde_json::from_str(line)
-            .map_err(|error| Row(place).fault("the row", Fault::Unreadable(error.to_string())))
+            .map_err(|error| Row(place).fault("the row", FieldFault::Unreadable(error.to_string())))
     });
     check_rows(&rows.collect::<Result<Vec<Value>, _>>()?)
 }
@@ -69,11 +69,11 @@ pub fn check(text: &str) -> Result<Checked, ExportError> {
 fn check_rows(rows: &[Value]) -> Result<Checked, ExportError> {
     let objects = rows.iter().enumerate().map(|(place, row)| Row(place).object(row));
     let objects = objects.collect::<Result<Vec<_>, _>>()?;
-    let first = objects.first().ok_or_else(|| ExportError::file("the file", Fault::Empty))?;
-    let kind = kind_of(first).ok_or_else(|| Row(0).fault("messages", Fault::Missing))?;
+    let first = objects.first().ok_or_else(|| ExportError::file("the file", FieldFault::Empty))?;
+    let kind = kind_of(first).ok_or_else(|| Row(0).fault("messages", FieldFault::Missing))?;
     for (place, object) in objects.iter().enumerate() {
         if kind_of(object) != Some(kind) {
-            return Err(Row(place).fault("the row", Fault::OtherKind));
+            return Err(Row(place).fault("the row", FieldFault::OtherKind));
         }
         check_row(Row(place), kind, object)?;
     }
@@ -101,11 +101,11 @@ fn check_row(row: Row, kind: Kind, object: &Map<String, Value>) -> Result<(), Ex
                 (row.field(object, "", "prompt")?, row.field(object, "", "completion")?);
             match (prompt, completion) {
                 (Value::String(_), Value::String(text)) if text.trim().is_empty() => {
-                    Err(row.fault("completion", Fault::NothingToLearn))
+                    Err(row.fault("completion", FieldFault::NothingToLearn))
                 }
                 (Value::String(_), Value::String(_)) => Ok(()),
                 (Value::String(_), _) => {
-                    Err(row.fault("completion", Fault::NotA("a text, as the prompt is")))
+                    Err(row.fault("completion", FieldFault::NotA("a text, as the prompt is")))
                 }
                 (_, _) => {
                     row.messages("prompt", prompt, ENDS_OF_PROMPT)?;
@@ -115,7 +115,7 @@ fn check_row(row: Row, kind: Kind, object: &Map<String, Value>) -> Result<(), Ex
             }
         }
         Kind::Prompts => match row.field(object, "", "prompt")? {
-            Value::String(text) if text.is_empty() => Err(row.fault("prompt", Fault::Empty)),
+            Value::String(text) if text.is_empty() => Err(row.fault("prompt", FieldFault::Empty)),
             Value::String(_) => Ok(()),
             prompt => row.messages("prompt", prompt, ENDS_OF_PROMPT).map(|_| ()),
         },

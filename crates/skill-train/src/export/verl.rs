@@ -8,7 +8,7 @@
 //! Files are written without compression and without arrow; the checker reads those of pyarrow too.
 
 use super::rules::{END_OF_REPLY, Ending, Row, path};
-use super::{Checked, ExportError, Fault, Kind, TaskPrompt, Turn, messages_value};
+use super::{Checked, ExportError, FieldFault, Kind, TaskPrompt, Turn, messages_value};
 use bytes::Bytes;
 use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
@@ -127,7 +127,7 @@ fn file(
         group.close()?;
         writer.into_inner()
     };
-    write().map_err(|error| ExportError::file("the file", Fault::Unreadable(error.to_string())))
+    write().map_err(|error| ExportError::file("the file", FieldFault::Unreadable(error.to_string())))
 }
 
 fn write_texts(
@@ -169,7 +169,7 @@ fn write_messages(
 /// The first row, and its field, that verl would refuse or learn nothing from.
 pub fn check(file: &[u8]) -> Result<Checked, ExportError> {
     let unreadable =
-        |error: ParquetError| ExportError::file("the file", Fault::Unreadable(error.to_string()));
+        |error: ParquetError| ExportError::file("the file", FieldFault::Unreadable(error.to_string()));
     let reader = SerializedFileReader::new(Bytes::copy_from_slice(file)).map_err(unreadable)?;
     let rows = reader.get_row_iter(None).map_err(unreadable)?;
     let rows = rows.map(|row| row.map(|row| group_value(&row)).map_err(unreadable));
@@ -196,11 +196,11 @@ fn field_value(field: &Field) -> Value {
 }
 
 fn check_rows(rows: &[Value]) -> Result<Checked, ExportError> {
-    let first = rows.first().ok_or_else(|| ExportError::file("the file", Fault::Empty))?;
+    let first = rows.first().ok_or_else(|| ExportError::file("the file", FieldFault::Empty))?;
     let kind = match (first.get("messages"), first.get("prompt")) {
         (Some(_), _) => Kind::Messages,
         (None, Some(_)) => Kind::Prompts,
-        (None, None) => return Err(Row(0).fault("messages", Fault::Missing)),
+        (None, None) => return Err(Row(0).fault("messages", FieldFault::Missing)),
     };
     for (place, value) in rows.iter().enumerate() {
         let row = Row(place);
@@ -218,24 +218,24 @@ fn check_rows(rows: &[Value]) -> Result<Checked, ExportError> {
 
 fn check_prompt(row: Row, object: &Map<String, Value>) -> Result<(), ExportError> {
     if row.text(object, "", "data_source")?.is_empty() {
-        return Err(row.fault("data_source", Fault::Empty));
+        return Err(row.fault("data_source", FieldFault::Empty));
     }
     row.messages("prompt", row.field(object, "", "prompt")?, END_OF_PROMPT)?;
     row.field(object, "", "ability")?;
     let group = |name: &str| {
         let group = row.field(object, "", name)?.as_object();
-        group.ok_or_else(|| row.fault(name, Fault::NotA("a struct")))
+        group.ok_or_else(|| row.fault(name, FieldFault::NotA("a struct")))
     };
     let reward = group("reward_model")?;
     row.field(reward, "reward_model", "ground_truth")?;
     let style = row.text(reward, "reward_model", "style")?;
     if !["rule", "model"].contains(&style) {
-        let fault = Fault::Unknown { value: style.to_owned(), expected: "rule or model" };
+        let fault = FieldFault::Unknown { value: style.to_owned(), expected: "rule or model" };
         return Err(row.fault(path("reward_model", "style"), fault));
     }
     let index = row.field(group("extra_info")?, "extra_info", "index")?;
     match index.is_i64() {
         true => Ok(()),
-        false => Err(row.fault(path("extra_info", "index"), Fault::NotA("a whole number"))),
+        false => Err(row.fault(path("extra_info", "index"), FieldFault::NotA("a whole number"))),
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use skill_core::Role;
-use skill_train::export::{ExportError, Fault, Kind, TaskPrompt, Turn, llama_factory, trl};
+use skill_train::export::{ExportError, FieldFault, Kind, TaskPrompt, Turn, llama_factory, trl};
 
 fn turn(role: Role, content: &str) -> Turn {
     Turn::new(role, content)
@@ -32,7 +32,11 @@ pub(crate) fn tasks() -> Vec<TaskPrompt> {
 }
 
 #[track_caller]
-pub(crate) fn row_fault(error: Result<impl std::fmt::Debug, ExportError>, at: (usize, &str), expect: &Fault) {
+pub(crate) fn row_fault(
+    error: Result<impl std::fmt::Debug, ExportError>,
+    at: (usize, &str),
+    expect: &FieldFault,
+) {
     match error {
         Err(ExportError::Row { row, field, fault }) => {
             assert_eq!(((row, field.as_str()), &fault), (at, expect));
@@ -42,7 +46,7 @@ pub(crate) fn row_fault(error: Result<impl std::fmt::Debug, ExportError>, at: (u
 }
 
 #[track_caller]
-pub(crate) fn file_fault(error: Result<impl std::fmt::Debug, ExportError>, at: &str) -> Fault {
+pub(crate) fn file_fault(error: Result<impl std::fmt::Debug, ExportError>, at: &str) -> FieldFault {
     match error {
         Err(ExportError::File { field, fault }) => {
             assert_eq!(field, at);
@@ -88,17 +92,17 @@ fn trl_gets_a_line_for_each_row() {
 #[test]
 fn conversations_without_a_place_in_a_format_are_refused() {
     let open = vec![turn(Role::User, "a")];
-    let misplaced = |role: &str, expected| Fault::MisplacedRole { role: role.to_owned(), expected };
+    let misplaced = |role: &str, expected| FieldFault::MisplacedRole { role: role.to_owned(), expected };
     row_fault(
         trl::messages(&[conversations()[1].clone(), open.clone()]),
         (1, "messages[0].role"),
         &misplaced("user", "assistant"),
     );
-    row_fault(trl::messages(&[vec![]]), (0, "messages"), &Fault::Empty);
+    row_fault(trl::messages(&[vec![]]), (0, "messages"), &FieldFault::Empty);
     let blank = vec![turn(Role::User, "a"), turn(Role::Assistant, " \n")];
-    row_fault(trl::messages(std::slice::from_ref(&blank)), (0, "messages"), &Fault::NothingToLearn);
-    row_fault(trl::prompt_completion(&[blank]), (0, "completion"), &Fault::NothingToLearn);
-    row_fault(trl::prompt_completion(&[vec![turn(Role::Assistant, "a")]]), (0, "prompt"), &Fault::Empty);
+    row_fault(trl::messages(std::slice::from_ref(&blank)), (0, "messages"), &FieldFault::NothingToLearn);
+    row_fault(trl::prompt_completion(&[blank]), (0, "completion"), &FieldFault::NothingToLearn);
+    row_fault(trl::prompt_completion(&[vec![turn(Role::Assistant, "a")]]), (0, "prompt"), &FieldFault::Empty);
     let late = vec![turn(Role::User, "a"), turn(Role::System, "b"), turn(Role::Assistant, "c")];
     row_fault(
         trl::messages(&[late]),
@@ -112,7 +116,7 @@ fn conversations_without_a_place_in_a_format_are_refused() {
         (1, "prompt[1].role"),
         &misplaced("assistant", "user, tool or system"),
     );
-    assert_eq!(file_fault(trl::messages(&[]), "the file"), Fault::Empty);
+    assert_eq!(file_fault(trl::messages(&[]), "the file"), FieldFault::Empty);
     let tool = vec![turn(Role::User, "a"), turn(Role::Tool, "b"), turn(Role::Assistant, "c")];
     row_fault(
         llama_factory::write("d", &[tool]),
@@ -128,7 +132,7 @@ fn conversations_without_a_place_in_a_format_are_refused() {
 }
 
 #[track_caller]
-fn trl_refuses(rows: &[Value], at: (usize, &str), expect: &Fault) {
+fn trl_refuses(rows: &[Value], at: (usize, &str), expect: &FieldFault) {
     let text: String = rows.iter().map(|row| format!("{row}\n")).collect();
     row_fault(trl::check(&text), at, expect);
 }
@@ -137,49 +141,53 @@ fn trl_refuses(rows: &[Value], at: (usize, &str), expect: &Fault) {
 fn rows_that_trl_would_not_learn_from_are_named() {
     let good = json!({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]});
     let with = |messages: Value| json!({"messages": messages});
-    trl_refuses(&[good.clone(), json!([])], (1, "the row"), &Fault::NotA("an object"));
-    trl_refuses(&[json!({"text": "a"})], (0, "messages"), &Fault::Missing);
-    trl_refuses(&[good.clone(), json!({"prompt": "a"})], (1, "the row"), &Fault::OtherKind);
-    trl_refuses(&[with(json!("a"))], (0, "messages"), &Fault::NotA("a list of messages"));
-    trl_refuses(&[with(json!(["a"]))], (0, "messages[0]"), &Fault::NotA("an object"));
-    trl_refuses(&[with(json!([{"content": "a"}]))], (0, "messages[0].role"), &Fault::Missing);
+    trl_refuses(&[good.clone(), json!([])], (1, "the row"), &FieldFault::NotA("an object"));
+    trl_refuses(&[json!({"text": "a"})], (0, "messages"), &FieldFault::Missing);
+    trl_refuses(&[good.clone(), json!({"prompt": "a"})], (1, "the row"), &FieldFault::OtherKind);
+    trl_refuses(&[with(json!("a"))], (0, "messages"), &FieldFault::NotA("a list of messages"));
+    trl_refuses(&[with(json!(["a"]))], (0, "messages[0]"), &FieldFault::NotA("an object"));
+    trl_refuses(&[with(json!([{"content": "a"}]))], (0, "messages[0].role"), &FieldFault::Missing);
     trl_refuses(
         &[with(json!([{"role": "user", "content": null}]))],
         (0, "messages[0].content"),
-        &Fault::Missing,
+        &FieldFault::Missing,
     );
     trl_refuses(
         &[with(json!([{"role": "user", "content": 3}]))],
         (0, "messages[0].content"),
-        &Fault::NotA("a text"),
+        &FieldFault::NotA("a text"),
     );
     trl_refuses(
         &[with(json!([{"role": "human", "content": "a"}]))],
         (0, "messages[0].role"),
-        &Fault::UnknownRole("human".to_owned()),
+        &FieldFault::UnknownRole("human".to_owned()),
     );
-    trl_refuses(&[json!({"completion": "a"})], (0, "prompt"), &Fault::Missing);
-    trl_refuses(&[json!({"prompt": "a", "completion": " "})], (0, "completion"), &Fault::NothingToLearn);
+    trl_refuses(&[json!({"completion": "a"})], (0, "prompt"), &FieldFault::Missing);
+    trl_refuses(&[json!({"prompt": "a", "completion": " "})], (0, "completion"), &FieldFault::NothingToLearn);
     trl_refuses(
         &[json!({"prompt": "a", "completion": []})],
         (0, "completion"),
-        &Fault::NotA("a text, as the prompt is"),
+        &FieldFault::NotA("a text, as the prompt is"),
     );
-    trl_refuses(&[json!({"prompt": ""})], (0, "prompt"), &Fault::Empty);
+    trl_refuses(&[json!({"prompt": ""})], (0, "prompt"), &FieldFault::Empty);
     let prompt = |extra: &[(&str, Value)]| {
         let mut row = json!({"prompt": "a"});
         extra.iter().for_each(|(name, value)| row[*name] = value.clone());
         row
     };
-    trl_refuses(&[prompt(&[("id", json!(1))]), prompt(&[])], (1, "id"), &Fault::Missing);
-    trl_refuses(&[prompt(&[("id", json!(1))]), prompt(&[("id", json!("1"))])], (1, "id"), &Fault::OtherType);
-    trl_refuses(&[prompt(&[]), prompt(&[("id", json!(1))])], (1, "id"), &Fault::ExtraColumn);
+    trl_refuses(&[prompt(&[("id", json!(1))]), prompt(&[])], (1, "id"), &FieldFault::Missing);
+    trl_refuses(
+        &[prompt(&[("id", json!(1))]), prompt(&[("id", json!("1"))])],
+        (1, "id"),
+        &FieldFault::OtherType,
+    );
+    trl_refuses(&[prompt(&[]), prompt(&[("id", json!(1))])], (1, "id"), &FieldFault::ExtraColumn);
     let broken = trl::check(&format!("{good}\n{{"));
     assert!(
-        matches!(&broken, Err(ExportError::Row { row: 1, fault: Fault::Unreadable(_), .. })),
+        matches!(&broken, Err(ExportError::Row { row: 1, fault: FieldFault::Unreadable(_), .. })),
         "{broken:?}"
     );
-    assert_eq!(file_fault(trl::check("\n"), "the file"), Fault::Empty);
+    assert_eq!(file_fault(trl::check("\n"), "the file"), FieldFault::Empty);
     assert!(trl::check(&format!("{good}\n\n{good}")).is_ok());
 }
 
@@ -208,38 +216,43 @@ fn rows_that_llama_factory_would_skip_are_named() {
     let human = json!({"from": "human", "value": "a"});
     let gpt = json!({"from": "gpt", "value": "b"});
     let with = |turns: Value| json!([{"conversations": turns, "system": ""}]);
-    row_fault(llama_rows(with(json!([human, gpt, human]))), (0, "conversations"), &Fault::OddTurns(3));
-    row_fault(llama_rows(with(json!([]))), (0, "conversations"), &Fault::Empty);
+    row_fault(llama_rows(with(json!([human, gpt, human]))), (0, "conversations"), &FieldFault::OddTurns(3));
+    row_fault(llama_rows(with(json!([]))), (0, "conversations"), &FieldFault::Empty);
     row_fault(
         llama_rows(with(json!([{"from": "human"}, gpt]))),
         (0, "conversations[0].value"),
-        &Fault::Missing,
+        &FieldFault::Missing,
     );
-    let misplaced = Fault::MisplacedRole { role: "gpt".to_owned(), expected: "a turn of the user's side" };
+    let misplaced =
+        FieldFault::MisplacedRole { role: "gpt".to_owned(), expected: "a turn of the user's side" };
     row_fault(llama_rows(with(json!([gpt, gpt]))), (0, "conversations[0].from"), &misplaced);
     let system = json!({"from": "system", "value": "s"});
     assert!(llama_rows(with(json!([system, human, gpt]))).is_ok());
     row_fault(llama_rows(with(json!([system, gpt, gpt]))), (0, "conversations[1].from"), &misplaced);
     let empty = json!({"from": "gpt", "value": ""});
-    row_fault(llama_rows(with(json!([human, empty]))), (0, "conversations[1].value"), &Fault::NothingToLearn);
+    row_fault(
+        llama_rows(with(json!([human, empty]))),
+        (0, "conversations[1].value"),
+        &FieldFault::NothingToLearn,
+    );
     row_fault(
         llama_rows(json!([{"conversations": [human, gpt], "system": 1}])),
         (0, "system"),
-        &Fault::NotA("a text"),
+        &FieldFault::NotA("a text"),
     );
-    row_fault(llama_rows(json!([{"turns": []}])), (0, "conversations"), &Fault::Missing);
-    assert_eq!(file_fault(llama_rows(json!([])), "games.json"), Fault::Empty);
-    assert!(matches!(file_fault(llama_rows(json!({})), "games.json"), Fault::Unreadable(_)));
+    row_fault(llama_rows(json!([{"turns": []}])), (0, "conversations"), &FieldFault::Missing);
+    assert_eq!(file_fault(llama_rows(json!([])), "games.json"), FieldFault::Empty);
+    assert!(matches!(file_fault(llama_rows(json!({})), "games.json"), FieldFault::Unreadable(_)));
 }
 
 #[test]
 fn descriptions_that_llama_factory_would_refuse_are_named() {
     let check = |info: Value| llama_factory::check(&info.to_string(), |_| None);
-    assert_eq!(file_fault(check(json!({})), "dataset_info.json"), Fault::Empty);
-    assert!(matches!(file_fault(check(json!([])), "dataset_info.json"), Fault::Unreadable(_)));
-    assert_eq!(file_fault(check(json!({"d": {}})), "d.file_name"), Fault::Missing);
+    assert_eq!(file_fault(check(json!({})), "dataset_info.json"), FieldFault::Empty);
+    assert!(matches!(file_fault(check(json!([])), "dataset_info.json"), FieldFault::Unreadable(_)));
+    assert_eq!(file_fault(check(json!({"d": {}})), "d.file_name"), FieldFault::Missing);
     let alpaca = file_fault(check(json!({"d": {"file_name": "d.json"}})), "d.formatting");
-    assert!(matches!(alpaca, Fault::Unknown { value, .. } if value == "alpaca"));
+    assert!(matches!(alpaca, FieldFault::Unknown { value, .. } if value == "alpaca"));
     let gone = json!({"d": {"file_name": "d.json", "formatting": "sharegpt"}});
-    assert_eq!(file_fault(check(gone), "d.json"), Fault::Missing);
+    assert_eq!(file_fault(check(gone), "d.json"), FieldFault::Missing);
 }

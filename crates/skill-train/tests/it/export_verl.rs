@@ -7,7 +7,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use skill_core::Role;
 use skill_train::export::verl::{self, Source};
-use skill_train::export::{Fault, Kind, Turn};
+use skill_train::export::{FieldFault, Kind, Turn};
 use std::sync::Arc;
 
 fn source() -> Source {
@@ -48,19 +48,23 @@ fn prompts_come_back_from_a_file() {
 
 #[test]
 fn what_verl_would_not_learn_from_is_refused() {
-    assert_eq!(file_fault(verl::messages(&[]), "the file"), Fault::Empty);
-    row_fault(verl::messages(&[vec![]]), (0, "messages"), &Fault::Empty);
+    assert_eq!(file_fault(verl::messages(&[]), "the file"), FieldFault::Empty);
+    row_fault(verl::messages(&[vec![]]), (0, "messages"), &FieldFault::Empty);
     let blank = vec![Turn::new(Role::User, "a"), Turn::new(Role::Assistant, "")];
-    row_fault(verl::messages(&[conversations()[1].clone(), blank]), (1, "messages"), &Fault::NothingToLearn);
+    row_fault(
+        verl::messages(&[conversations()[1].clone(), blank]),
+        (1, "messages"),
+        &FieldFault::NothingToLearn,
+    );
     let mut open = tasks();
     open[1].turns.truncate(0);
-    row_fault(verl::prompts(&open, &source()), (1, "prompt"), &Fault::Empty);
+    row_fault(verl::prompts(&open, &source()), (1, "prompt"), &FieldFault::Empty);
     let mut open = tasks();
     open[0].turns.truncate(1);
-    let misplaced = Fault::MisplacedRole { role: "system".into(), expected: "user or tool" };
+    let misplaced = FieldFault::MisplacedRole { role: "system".into(), expected: "user or tool" };
     row_fault(verl::prompts(&open, &source()), (0, "prompt[0].role"), &misplaced);
     let nameless = Source { data_source: String::new(), ..source() };
-    row_fault(verl::prompts(&tasks(), &nameless), (0, "data_source"), &Fault::Empty);
+    row_fault(verl::prompts(&tasks(), &nameless), (0, "data_source"), &FieldFault::Empty);
 }
 
 /// A file of one row with these columns of texts.
@@ -81,11 +85,15 @@ fn texts(columns: &[(&str, &str)]) -> Vec<u8> {
 
 #[test]
 fn files_of_other_kinds_are_named() {
-    assert!(matches!(file_fault(verl::check(b"PAR1 not"), "the file"), Fault::Unreadable(_)));
+    assert!(matches!(file_fault(verl::check(b"PAR1 not"), "the file"), FieldFault::Unreadable(_)));
     let mut cut = verl::messages(&conversations()).unwrap();
     cut.truncate(cut.len() - 10);
-    assert!(matches!(file_fault(verl::check(&cut), "the file"), Fault::Unreadable(_)));
-    row_fault(verl::check(&texts(&[("text", "a")])), (0, "messages"), &Fault::Missing);
-    row_fault(verl::check(&texts(&[("messages", "a")])), (0, "messages"), &Fault::NotA("a list of messages"));
-    row_fault(verl::check(&texts(&[("prompt", "a")])), (0, "data_source"), &Fault::Missing);
+    assert!(matches!(file_fault(verl::check(&cut), "the file"), FieldFault::Unreadable(_)));
+    row_fault(verl::check(&texts(&[("text", "a")])), (0, "messages"), &FieldFault::Missing);
+    row_fault(
+        verl::check(&texts(&[("messages", "a")])),
+        (0, "messages"),
+        &FieldFault::NotA("a list of messages"),
+    );
+    row_fault(verl::check(&texts(&[("prompt", "a")])), (0, "data_source"), &FieldFault::Missing);
 }

@@ -17,7 +17,7 @@ use skill_pipeline::run_dir::line_log::LineLog;
 use skill_pipeline::run_dir::{RunDir, RunPart, read_times, seal};
 use skill_pipeline::shell::OpenRun;
 use skill_train::TrainError;
-use skill_train::schedule::Schedule;
+use skill_train::schedule::LearningRateSchedule;
 use skill_train::seam::{
     AdamSettings, CallId, ForwardBackward, LoadRequest, Loss, LossMetrics, OptimStep, Pass, Policy,
     SaveRequest,
@@ -228,7 +228,7 @@ impl<'run> SftRun<'run> {
     fn learning_rate(&self) -> f64 {
         let settings = &self.trainer.settings;
         let n_warmup_steps = (settings.warmup_share * self.total_steps as f64) as u64;
-        let schedule = Schedule::Cosine { n_warmup_steps, n_steps: self.total_steps };
+        let schedule = LearningRateSchedule::Cosine { n_warmup_steps, n_steps: self.total_steps };
         settings.learning_rate * schedule.factor(self.step)
     }
 

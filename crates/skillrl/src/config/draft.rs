@@ -7,7 +7,7 @@ mod models;
 mod policy;
 mod targets;
 
-use super::Origin;
+use super::ValueSource;
 use super::error::{ConfigError, Place, Problem, ProblemKind};
 use super::key::{KeyDefault, KeySpec, ValueType};
 use super::keys::{self, SectionSpec};
@@ -40,7 +40,7 @@ const MAX_SHOWN_CHARS: usize = 60;
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) value: Value,
-    pub(super) origin: Origin,
+    pub(super) origin: ValueSource,
     place: Place,
 }
 
@@ -219,9 +219,9 @@ impl Draft {
         let path = section.path_of(key);
         self.given.insert(path.clone());
         let origin = match place {
-            Place::At { line, .. } => Origin::File { line },
-            Place::File { .. } => Origin::Default,
-            Place::Set => Origin::Set,
+            Place::At { line, .. } => ValueSource::File { line },
+            Place::File { .. } => ValueSource::Default,
+            Place::Set => ValueSource::Set,
         };
         match value::check(&path, key.value, given) {
             Ok(value) => {
@@ -367,13 +367,13 @@ impl Draft {
                 && !self.lacks(section)
                 && let Some(value) = keys::default_of(key)
             {
-                self.set(path, value, Origin::Default);
+                self.set(path, value, ValueSource::Default);
             }
         }
     }
 
     /// Sets what no line of the file and no override says.
-    fn set(&mut self, path: String, value: Value, origin: Origin) {
+    fn set(&mut self, path: String, value: Value, origin: ValueSource) {
         let place = self.whole();
         self.entries.insert(path, Entry { value, origin, place });
     }
@@ -398,7 +398,7 @@ impl Draft {
         let most = self.entry("train.edit_budget").and_then(|entry| entry.value.as_u64());
         let (Some(entry), Some(most)) = (self.entries.get_mut(LEAST), most) else { return };
         let Some(least) = entry.value.as_u64().filter(|least| *least > most) else { return };
-        if entry.origin == Origin::Default {
+        if entry.origin == ValueSource::Default {
             entry.value = Value::from(most);
             return;
         }

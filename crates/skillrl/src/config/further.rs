@@ -2,7 +2,7 @@
 
 use super::draft::{TARGET, TARGETS};
 use super::show::lookup;
-use super::{LoadedConfig, ModelConfig, Origin, keys, value};
+use super::{LoadedConfig, ModelConfig, ValueSource, keys, value};
 use serde_json::json;
 
 /// Keys of the target that are not those of another model of its server.
@@ -14,7 +14,8 @@ impl LoadedConfig {
     pub fn further_target(&self, name: &str, model: &str) -> Option<Vec<String>> {
         let ModelConfig::Served { .. } = self.config.models.target else { return None };
         let config = json!(self.config);
-        let is_set = |key: &str| matches!(self.origins.get(key), Some(Origin::File { .. } | Origin::Set));
+        let is_set =
+            |key: &str| matches!(self.origins.get(key), Some(ValueSource::File { .. } | ValueSource::Set));
         let of_target = keys::keys().filter(|(section, _)| section.path == TARGET);
         let kept = of_target.filter(|(section, key)| is_set(&section.path_of(key)));
         let kept = kept.filter(|(_, key)| !OWN_KEYS.contains(&key.name)).filter_map(|(section, key)| {

@@ -83,7 +83,7 @@ const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// Where a value came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum ValueSource {
     /// Nobody asked for anything else.
     Default,
     /// The file.
@@ -111,7 +111,7 @@ pub struct LoadedConfig {
     /// How the file is called in messages.
     pub origin: String,
     /// Where each value came from, by dotted key; keys that are not set are not there.
-    pub origins: BTreeMap<String, Origin>,
+    pub origins: BTreeMap<String, ValueSource>,
     /// How the keys of a file of another system were read; `None` for a file of our own.
     pub mapping: Option<Mapping>,
     /// The secrets of the run, shared by all that is built from this; empty until something is.
@@ -245,7 +245,7 @@ impl Config {
         mut draft: Draft,
         origin: &str,
         dir: &Path,
-    ) -> Result<(Self, BTreeMap<String, Origin>), ConfigError> {
+    ) -> Result<(Self, BTreeMap<String, ValueSource>), ConfigError> {
         draft.check_kinds();
         draft.check_missing();
         draft.fill_policy();
@@ -264,7 +264,7 @@ impl Config {
         })?;
         let origins: BTreeMap<_, _> = entries.into_iter().map(|(key, entry)| (key, entry.origin)).collect();
         config.for_each_path(&mut |key, path| {
-            if origins.get(key) != Some(&Origin::Set) {
+            if origins.get(key) != Some(&ValueSource::Set) {
                 path.set_dir(dir);
             }
         });
@@ -422,9 +422,11 @@ impl LoadedConfig {
     /// Where a key was set; its column is that of the line's start.
     pub fn place_of(&self, key: &str) -> Place {
         match self.origins.get(key) {
-            Some(Origin::File { line }) => Place::At { origin: self.origin.clone(), line: *line, column: 1 },
-            Some(Origin::Set) => Place::Set,
-            Some(Origin::Default | Origin::Preset | Origin::Run) | None => {
+            Some(ValueSource::File { line }) => {
+                Place::At { origin: self.origin.clone(), line: *line, column: 1 }
+            }
+            Some(ValueSource::Set) => Place::Set,
+            Some(ValueSource::Default | ValueSource::Preset | ValueSource::Run) | None => {
                 Place::File { origin: self.origin.clone() }
             }
         }

@@ -9,7 +9,7 @@
 use super::key::{PathUse, ValueType};
 use super::keys;
 use super::show::lookup;
-use super::{Config, ConfigError, LoadedConfig, Origin, value};
+use super::{Config, ConfigError, LoadedConfig, ValueSource, value};
 use serde_json::Value;
 use skill_core::{SplitRatio, SplitRule};
 use skill_pipeline::run_dir::read_config;
@@ -117,15 +117,15 @@ pub(super) fn keep_split_of_run(loaded: &mut LoadedConfig) -> Result<(), ConfigE
         RecordedRule::Missing | RecordedRule::Known(SplitRule::Exact) => {}
         RecordedRule::Known(SplitRule::Float) => return Ok(()),
         RecordedRule::Other(rule) => {
-            let is_default = loaded.origins.get(SPLIT_RULE) == Some(&Origin::Default);
+            let is_default = loaded.origins.get(SPLIT_RULE) == Some(&ValueSource::Default);
             let error = ConfigError::OtherSplit { path: dir, rule: rule.to_string() };
             return if is_default { Err(error) } else { Ok(()) };
         }
     }
     let Some((ratio, rule)) = loaded.config.env.split_mut() else { return Ok(()) };
     let mut keep = |key: &str| match loaded.origins.get_mut(key) {
-        Some(origin @ Origin::Default) => {
-            *origin = Origin::Run;
+        Some(origin @ ValueSource::Default) => {
+            *origin = ValueSource::Run;
             true
         }
         Some(_) | None => false,
@@ -154,7 +154,7 @@ impl LoadedConfig {
     fn files_read(&self, are_beside: bool) -> Vec<(String, PathBuf)> {
         let mut files = Vec::new();
         self.config.clone().for_each_path(&mut |key, path| {
-            let is_set = self.origins.get(key) == Some(&Origin::Set);
+            let is_set = self.origins.get(key) == Some(&ValueSource::Set);
             let is_beside = !is_set && PathBuf::from(path.as_str()).is_relative();
             let is_made = keys::find(key).is_some_and(|(_, key)| key.value == ValueType::Path(PathUse::Made));
             if is_beside == are_beside && !is_made {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_split(loaded: &LoadedConfig, ratio: SplitRatio, rule: SplitRule, origins: [Origin; 2]) {
+    fn check_split(loaded: &LoadedConfig, ratio: SplitRatio, rule: SplitRule, origins: [ValueSource; 2]) {
         let EnvConfig::Qa(env) = &loaded.config.env else { panic!("not of kind qa") };
         assert_eq!((env.split_ratio, env.split_rule), (ratio, rule));
         assert_eq!([SPLIT_RATIO, SPLIT_RULE].map(|key| loaded.origins[key]), origins);
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_run_without_a_split_rule_keeps_its_split() {
-        use Origin::{Default, Run, Set};
+        use ValueSource::{Default, Run, Set};
         let old = json!({ "kind": "qa", "split_ratio": [2, 1, 7], "split_seed": 42 });
         let kept = beside_run(&old, &[]);
         check_split(&kept, [2, 1, 7].into(), SplitRule::Exact, [Run, Run]);
@@ -283,7 +283,7 @@ mod tests {
             );
             // What somebody sets holds, and is compared with what the run recorded when it is resumed.
             let set = beside_run(&newer, &["env.split_rule=2"]);
-            check_split(&set, SplitRatio::Auto, SplitRule::Float, [Origin::Default, Origin::Set]);
+            check_split(&set, SplitRatio::Auto, SplitRule::Float, [ValueSource::Default, ValueSource::Set]);
             let mut recorded = Config::parse(TEXT, "", &[]).unwrap().config.decisive_json();
             recorded["env"]["split_rule"] = rule;
             let overrides = recorded_overrides(TEXT, &recorded);

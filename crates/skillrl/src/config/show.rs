@@ -3,7 +3,7 @@
 use super::key::{Effect, KeySpec, ValueType};
 use super::keys::{self, SectionSpec};
 use super::recorded::SPLIT_RULE;
-use super::{Config, LoadedConfig, Origin, value};
+use super::{Config, LoadedConfig, ValueSource, value};
 use serde_json::Value;
 use skill_core::SplitRule;
 use skill_pipeline::bank::Show;
@@ -123,11 +123,12 @@ impl LoadedConfig {
             .map_or_else(|| self.origin.clone(), |name| name.to_string_lossy().into_owned());
         let mut shown = String::new();
         for section in keys::sections() {
-            let lines: Vec<(String, Origin)> = section
+            let lines: Vec<(String, ValueSource)> = section
                 .keys()
                 .filter_map(|key| {
                     let value = lookup(&json, section, key.name)?;
-                    let origin = self.origins.get(&section.path_of(key)).copied().unwrap_or(Origin::Default);
+                    let origin =
+                        self.origins.get(&section.path_of(key)).copied().unwrap_or(ValueSource::Default);
                     Some((format!("{} = {}", key.name, value::to_toml(value)), origin))
                 })
                 .collect();
@@ -141,11 +142,11 @@ impl LoadedConfig {
                 lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0).min(MAX_ALIGNED);
             for (line, origin) in lines {
                 let origin = match origin {
-                    Origin::Default => "default".to_owned(),
-                    Origin::File { line } => format!("{file}:{line}"),
-                    Origin::Set => "--set".to_owned(),
-                    Origin::Preset => "preset".to_owned(),
-                    Origin::Run => "run.dir".to_owned(),
+                    ValueSource::Default => "default".to_owned(),
+                    ValueSource::File { line } => format!("{file}:{line}"),
+                    ValueSource::Set => "--set".to_owned(),
+                    ValueSource::Preset => "preset".to_owned(),
+                    ValueSource::Run => "run.dir".to_owned(),
                 };
                 let _ = writeln!(shown, "{line:width$}  # {origin}");
             }

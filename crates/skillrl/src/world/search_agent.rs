@@ -5,7 +5,7 @@ use crate::caches::cache_dir;
 use crate::config::{ConfigPath, SearchAgentConfig};
 use crate::error::Error;
 use skill_envs::World;
-use skill_envs::search_agent::{SearchConfig, SearchWorld, Source};
+use skill_envs::search_agent::{PassageSource, SearchConfig, SearchWorld};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,13 +29,13 @@ pub(super) fn world(asked: &SearchAgentConfig, around: &Around<'_>) -> Result<Ar
 }
 
 /// Where passages come from: one source at most is named.
-fn source(asked: &SearchAgentConfig, around: &Around<'_>) -> Result<Source, Error> {
+fn source(asked: &SearchAgentConfig, around: &Around<'_>) -> Result<PassageSource, Error> {
     let command = (!asked.retriever_command.is_empty()).then(|| asked.retriever_command.clone());
     match (&asked.corpus, &asked.retriever, command) {
-        (None, None, None) => Ok(Source::Questions),
-        (Some(corpus), None, None) => Ok(Source::Corpus(corpus.to_path())),
-        (None, Some(address), None) => Ok(Source::Server(address.clone())),
-        (None, None, Some(command)) => Ok(Source::Command(command, around.dir.clone())),
+        (None, None, None) => Ok(PassageSource::Questions),
+        (Some(corpus), None, None) => Ok(PassageSource::Corpus(corpus.to_path())),
+        (None, Some(address), None) => Ok(PassageSource::Server(address.clone())),
+        (None, None, Some(command)) => Ok(PassageSource::Command(command, around.dir.clone())),
         _ => Err(wrong(
             "passages come from one place; keep one of `env.corpus`, `env.retriever` and `env.retriever_command`"
                 .to_owned(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use skillrl::config::Config;
 use skillrl::export::skill_at;
 use skillrl::import::{ImportKind, ImportOptions, Imported, import};
-use skillrl::pipeline::provenance::{Origin, Version, blame};
+use skillrl::pipeline::provenance::{LineOrigin, Version, blame};
 use skillrl::pipeline::run_dir::{
     EvaluationDir, RunDir, RunStatus, read_config, read_finished_step, read_summary, run_status,
 };
@@ -415,7 +415,7 @@ fn check_run(name: &str, kind: ImportKind, last: u32) -> (tempfile::TempDir, Imp
     let reader = RunReader::open(&to).unwrap();
     let blamed = blame(&reader, Version::Best).unwrap();
     assert_eq!(blamed.skill_hash, best.hash());
-    assert!(blamed.lines.iter().any(|line| matches!(line.origin, Origin::Edit { .. })), "{blamed:?}");
+    assert!(blamed.lines.iter().any(|line| matches!(line.origin, LineOrigin::Edit { .. })), "{blamed:?}");
     assert!(to.join("imported.md").is_file());
     // A second import does not mix two runs.
     let again = import(&ImportOptions { from: data(name), to, candidate: None, force: true }).unwrap_err();

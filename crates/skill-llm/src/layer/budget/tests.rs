@@ -4,7 +4,7 @@ use crate::agent_work::AgentWork;
 use crate::attempt::AttemptOutcome;
 use crate::chat::{ChatReply, ChatRequest, FinishReason, Message};
 use crate::error::ErrorClass;
-use crate::testbed::Fault;
+use crate::testbed::InjectedFault;
 use crate::testbed::{SimAnswer, SimConfig, SimLatency, SimProvider};
 use crate::{GiveUpReason, OpenAiChat, OpenAiConfig, PaceConfig, Paced, Pacer, Retried, RetryPolicy};
 use async_trait::async_trait;
@@ -571,7 +571,7 @@ proptest! {
             let config = SimConfig {
                 seed,
                 latency: SimLatency { sigma: 1.0, ..SimLatency::default() },
-                faults: Fault::each(fault_rate),
+                faults: InjectedFault::each(fault_rate),
                 ..SimConfig::default()
             };
             let provider = SimProvider::new(config, move |asked| SimAnswer::text(asked, "x".repeat(output_bytes)));

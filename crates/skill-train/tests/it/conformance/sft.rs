@@ -3,7 +3,7 @@
 use serde_json::Value;
 use skill_train::model::{Batch, Decoder, Gradients, Keep, Target};
 use skill_train::optim::AdamW;
-use skill_train::schedule::Schedule;
+use skill_train::schedule::LearningRateSchedule;
 use skill_train::seam::Decayed;
 
 use super::local::{
@@ -98,7 +98,7 @@ fn conformance_sft_steps_of_adamw() {
     let recorded = json("sft/sft.json");
     let mut counted = Counted::new("sft, optimizer steps");
     let training = &recorded["training"];
-    let schedule = Schedule::Cosine {
+    let schedule = LearningRateSchedule::Cosine {
         n_warmup_steps: training["warmup_steps"].as_u64().unwrap(),
         n_steps: training["total_steps"].as_u64().unwrap(),
     };

@@ -1,7 +1,7 @@
 //! Amendments: an environment and simulated models, as if the file had said so.
 
 use super::policy::OF_CONTEXT;
-use super::{Draft, Origin};
+use super::{Draft, ValueSource};
 use crate::config::models::SIMULATED_KIND;
 use crate::config::{Amendments, EnvKind, OptimizerUse, SftReasoning, TrainMode, keys};
 use skill_bank::retrieve::RetrievalMode;
@@ -153,7 +153,7 @@ impl Draft {
 
     fn amend_key(&mut self, path: &str, value: &str) {
         self.given.insert(path.to_owned());
-        self.set(path.to_owned(), value.into(), Origin::Default);
+        self.set(path.to_owned(), value.into(), ValueSource::Default);
     }
 
     /// What is set so far, as a configuration file.

@@ -1,6 +1,6 @@
 //! The keys of `[env]` among each other: presets, and what a scorer needs.
 
-use super::{Draft, Entry, Origin};
+use super::{Draft, Entry, ValueSource};
 use crate::config::key::any_of;
 use crate::config::keys;
 use crate::config::models::SIMULATED_KIND;
@@ -38,7 +38,7 @@ impl Draft {
             let path = format!("env.{name}");
             let default = keys::find(&path).and_then(|(_, key)| keys::default_of(key));
             if !value.is_null() && default.as_ref() != Some(&value) && !self.given.contains(&path) {
-                self.set(path, value, Origin::Preset);
+                self.set(path, value, ValueSource::Preset);
             }
         }
     }

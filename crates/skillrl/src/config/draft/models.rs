@@ -1,6 +1,6 @@
 //! The keys of models among each other: what a provider sets, and what does not go together.
 
-use super::{Draft, Origin};
+use super::{Draft, ValueSource};
 use crate::config::key::any_of;
 use crate::config::keys;
 use crate::config::models::AGENT_KIND;
@@ -16,11 +16,11 @@ impl Draft {
     pub(in crate::config) fn drop_replaced_models(&mut self) {
         for section in keys::sections().iter().filter(|section| section.path.starts_with("models.")) {
             let kind = section.key("kind").and_then(|key| self.entries.get(&section.path_of(key)));
-            let Some(kind) = kind.filter(|kind| kind.origin == Origin::Set) else { continue };
+            let Some(kind) = kind.filter(|kind| kind.origin == ValueSource::Set) else { continue };
             let Some(kind) = kind.value.as_str().map(str::to_owned) else { continue };
             for key in section.keys().filter(|key| !key.kinds.has(&kind)) {
                 let path = section.path_of(key);
-                if self.entries.get(&path).is_some_and(|entry| entry.origin != Origin::Set) {
+                if self.entries.get(&path).is_some_and(|entry| entry.origin != ValueSource::Set) {
                     self.entries.remove(&path);
                     self.given.remove(&path);
                 }
@@ -65,7 +65,7 @@ impl Draft {
             let path = format!("models.{role}.kind");
             let provider = self.model_text(role, "provider").as_deref().and_then(Provider::find);
             if let Some(provider) = provider.filter(|_| !self.given.contains(&path)) {
-                self.set(path, json!(provider.dialect), Origin::Preset);
+                self.set(path, json!(provider.dialect), ValueSource::Preset);
             }
         }
     }
@@ -85,7 +85,7 @@ impl Draft {
                 for (name, value) in self.known_about(provider, role, dialect) {
                     let path = format!("models.{role}.{name}");
                     if !self.given.contains(&path) {
-                        self.set(path, value, Origin::Preset);
+                        self.set(path, value, ValueSource::Preset);
                     }
                 }
             }
@@ -158,7 +158,7 @@ impl Draft {
             ];
             for (name, price) in known {
                 if let Some(price) = price {
-                    self.set(format!("models.{role}.{name}"), json!(price), Origin::Preset);
+                    self.set(format!("models.{role}.{name}"), json!(price), ValueSource::Preset);
                 }
             }
         }

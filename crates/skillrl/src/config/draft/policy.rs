@@ -1,6 +1,6 @@
 //! Training of weights with simulated models: a decoder that learns from nothing, in small households.
 
-use super::{Draft, Origin};
+use super::{Draft, ValueSource};
 use crate::config::models::{LOCAL_KIND, SIMULATED_KIND};
 use crate::config::types::TrainMode;
 use crate::config::{EnvKind, keys};
@@ -73,7 +73,7 @@ impl Draft {
             let Some((_, key)) = keys::find(path) else { continue };
             let value = keys::value_of(key, toml);
             if let (Some(value), true) = (value, self.given.insert((*path).to_owned())) {
-                self.set((*path).to_owned(), value, Origin::Preset);
+                self.set((*path).to_owned(), value, ValueSource::Preset);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Amendments: a world and simulated models, as if the file had said so.
 
-use crate::config::Origin;
+use crate::config::ValueSource;
 use crate::config::recorded::recorded_overrides;
 use crate::config::{
     Amendments, Config, ConfigError, EnvConfig, EnvKind, LoadedConfig, ModelConfig, OptimizerUse,
@@ -155,7 +155,7 @@ fn a_simulated_target_of_weights_has_the_settings_of_the_decoder() {
     let (sft, rl) = (loaded.config.sft.as_ref().unwrap(), loaded.config.rl.as_ref().unwrap());
     assert_eq!((sft.epochs, sft.lora_rank, rl.lora_rank), (9, 0, 0));
     assert!(sft.mistakes > 0.0);
-    assert_eq!(loaded.origins["sft.batch_size"], Origin::Preset);
+    assert_eq!(loaded.origins["sft.batch_size"], ValueSource::Preset);
     // A run is read back as it was.
     let overrides = recorded_overrides(&loaded.source_text, &loaded.config.decisive_json());
     let again = Config::parse_amended(&loaded.source_text, "config.toml", &overrides, policy).unwrap();

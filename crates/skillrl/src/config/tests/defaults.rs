@@ -3,7 +3,7 @@ use crate::config::key::declare::Fill;
 use crate::config::key::{Effect, KeyDefault, ValueType};
 use crate::config::keys;
 use crate::config::{
-    BankConfig, Config, EnvConfig, EvolutionConfig, Origin, RetrievalConfig, RlConfig, SftConfig,
+    BankConfig, Config, EnvConfig, EvolutionConfig, RetrievalConfig, RlConfig, SftConfig, ValueSource,
     default_file,
 };
 use skill_bank::retrieve::RetrievalSettings;
@@ -175,7 +175,7 @@ fn every_key_without_a_kind_or_of_the_default_kind_is_part_of_the_types() {
         let loaded = Config::parse("", "x", &settings).unwrap_or_else(|error| panic!("{path}: {error}"));
         let kept = super::lookup(&loaded.config, &path);
         assert!(!kept.is_null(), "{path}");
-        assert_eq!(loaded.origins.get(&path), Some(&Origin::Set), "{path}");
+        assert_eq!(loaded.origins.get(&path), Some(&ValueSource::Set), "{path}");
         let mut is_path = false;
         loaded.config.clone().for_each_path(&mut |key, _| is_path |= key == path);
         assert_eq!(is_path, matches!(key.value, ValueType::Path(_)), "{path}");

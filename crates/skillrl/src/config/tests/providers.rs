@@ -1,7 +1,7 @@
 //! What a provider sets, what counts before it, and what does not go together.
 
 use super::{Said, error, lookup, parse};
-use crate::config::{LoadedConfig, ModelConfig, Origin};
+use crate::config::{LoadedConfig, ModelConfig, ValueSource};
 
 const TEXT: &str =
     "[models.optimizer]\nkind = \"simulated\"\n[env]\ndata = \"d\"\n[models.target]\nmodel = \"m\"\n";
@@ -53,7 +53,7 @@ fn every_provider_of_the_table_can_be_named() {
 fn each_field_of_a_provider_can_be_set() {
     let of = |setting: &str, name: &str| {
         let loaded = loaded(&["provider=qwen", setting]);
-        assert_eq!(loaded.origins.get(&format!("models.target.{name}")), Some(&Origin::Set), "{name}");
+        assert_eq!(loaded.origins.get(&format!("models.target.{name}")), Some(&ValueSource::Set), "{name}");
         lookup(&loaded.config, &format!("models.target.{name}")).to_string()
     };
     assert_eq!(of("base_url=http://localhost:1/v1", "base_url"), "\"http://localhost:1/v1\"");
