@@ -96,7 +96,8 @@ impl SearchIndex {
         for (number, segment) in self.segments.iter().enumerate() {
             let bound = least * ROUNDING;
             let n_read = rest.iter().position(|rest| *rest < bound).unwrap_or(wanted.len());
-            for term in wanted.iter().take(n_read) {
+            // The most frequent first: most documents are found by it, in their order, which a processor foresees.
+            for term in wanted.iter().take(n_read).rev() {
                 self.add(segment, number, term, &mut scores, &mut found);
             }
             let at =
