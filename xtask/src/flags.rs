@@ -7,7 +7,7 @@ xflags::xflags! {
     cmd xtask {
         /// Trains on the bundled task with simulated models: no network, no key.
         cmd demo {
-            /// What it is played on: `notes` (the default), `alfworld` or `webshop`.
+            /// What it is played on, as `skillrl demo --world`; `notes` without it.
             optional --world world: String
             /// Trains a bank of skills; for `--world alfworld`.
             optional --bank

@@ -49,6 +49,8 @@ struct Facts {
     known_by: &'static [&'static [&'static str]],
     /// The file that a finished run has; a run of phases has none.
     summary: Option<&'static str>,
+    /// True if a finished run goes on where it is resumed with a higher limit; its summary stays until it ends again.
+    goes_further: bool,
     /// The file with the times of its stages, where they are in one of their own.
     times: Option<&'static str>,
     /// The files that grow or change while it goes on, besides those of every run.
@@ -70,6 +72,7 @@ impl RunKind {
             Self::Document => Facts {
                 known_by: &[],
                 summary: Some("summary.json"),
+                goes_further: true,
                 times: None,
                 grows: &["runtime_state.json", "history.json", "history.jsonl", "timings.jsonl"],
                 has_hashes: false,
@@ -80,6 +83,7 @@ impl RunKind {
             Self::Bank => Facts {
                 known_by: &[&[bank::BANK_DIR, bank::LOG_FILE]],
                 summary: Some(bank::SUMMARY_FILE),
+                goes_further: false,
                 times: None,
                 // A round ends with its timings, after its record was written.
                 grows: &["bank/log.jsonl", "timings.jsonl"],
@@ -91,6 +95,7 @@ impl RunKind {
             Self::Sft => Facts {
                 known_by: &[&[sft::EXAMPLES_FILE], &[sft::CHECKPOINT_FILE], &[sft::SUMMARY_FILE]],
                 summary: Some(sft::SUMMARY_FILE),
+                goes_further: false,
                 times: Some(sft::TIMES_FILE),
                 grows: &[sft::STEPS_FILE, sft::VALIDATION_FILE],
                 has_hashes: true,
@@ -106,6 +111,7 @@ impl RunKind {
                     &[rl::TIMES_FILE],
                 ],
                 summary: Some(rl::SUMMARY_FILE),
+                goes_further: true,
                 times: Some(rl::TIMES_FILE),
                 grows: &[rl::ITERATIONS_FILE],
                 has_hashes: true,
@@ -116,6 +122,7 @@ impl RunKind {
             Self::Phases => Facts {
                 known_by: &[&[PHASES_FILE]],
                 summary: None,
+                goes_further: true,
                 times: Some(PHASE_TIMES_FILE),
                 grows: &[],
                 has_hashes: true,
@@ -245,8 +252,14 @@ pub fn has_phases(dir: &Path) -> bool {
 }
 
 /// True if one of the kinds that finish has left its summary in the directory.
-pub(crate) fn has_summary(dir: &Path) -> bool {
+pub fn has_summary(dir: &Path) -> bool {
     RunKind::ALL.into_iter().filter_map(RunKind::summary_file).any(|name| dir.join(name).is_file())
+}
+
+/// True if the directory has the summary of a run that cannot go further, whatever its process still does.
+pub fn is_over(dir: &Path) -> bool {
+    let over = RunKind::ALL.into_iter().filter(|kind| !kind.facts().goes_further);
+    over.filter_map(RunKind::summary_file).any(|name| dir.join(name).is_file())
 }
 
 /// True if the first line of the `files.jsonl` of a run with this identity is that of its beginning.

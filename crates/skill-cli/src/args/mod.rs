@@ -309,7 +309,7 @@ pub(crate) struct InitArgs {
     #[arg(long, conflicts_with = "demo")]
     pub(crate) full: bool,
 
-    /// What the demo is played on: questions about notes, a household, or a shop.
+    /// What the demo is played on.
     #[arg(long, value_name = "WORLD", default_value = "notes", value_parser = demo_worlds(), requires = "demo")]
     world: String,
 
@@ -339,7 +339,7 @@ pub(crate) struct DemoArgs {
     #[arg(long = "out", alias = "dir", value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 
-    /// What it is played on: questions about notes, a household, or a shop.
+    /// What it is played on.
     ///
     /// With `--bank` a household, else notes.
     #[arg(long, value_name = "WORLD", value_parser = demo_worlds())]

@@ -2,9 +2,8 @@
 
 use super::ending::{Ending, last_event};
 use skill_pipeline::RunReader;
-use skill_pipeline::records::bank::SUMMARY_FILE as BANK_SUMMARY_FILE;
-use skill_pipeline::records::sft::SUMMARY_FILE as SFT_SUMMARY_FILE;
-use skill_pipeline::run_dir::{SUMMARY_FILE, is_held};
+use skill_pipeline::kind::{has_summary, is_over};
+use skill_pipeline::run_dir::is_held;
 use std::path::Path;
 
 skill_core::named_enum! {
@@ -44,15 +43,13 @@ impl Standing {
     /// Of a run whose files can be read.
     pub(super) fn of(run_dir: &Path, is_finished: bool) -> Self {
         let goes_on = |phase| Self { phase, reason: None, hint: None };
-        if is_finished
-            || [BANK_SUMMARY_FILE, SFT_SUMMARY_FILE].iter().any(|name| run_dir.join(name).is_file())
-        {
+        if is_finished || is_over(run_dir) {
             return goes_on(RunPhase::Finished);
         }
         if is_held(run_dir) {
             return goes_on(RunPhase::Training);
         }
-        if run_dir.join(SUMMARY_FILE).is_file() {
+        if has_summary(run_dir) {
             // Its process came to the end of the run after that was looked for.
             return goes_on(RunPhase::Finished);
         }

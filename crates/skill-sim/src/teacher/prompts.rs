@@ -129,6 +129,21 @@ pub(super) enum World {
 }
 
 impl World {
+    /// All of them, in the order in which an episode is looked at.
+    const ALL: [Self; Self::Unknown as usize + 1] =
+        [Self::Household, Self::Shop, Self::Search, Self::Answers, Self::Unknown];
+
+    /// True if an episode may be from it.
+    fn has(self, episode: &EpisodeText) -> bool {
+        match self {
+            Self::Household => HouseholdHabit::is_in(&episode.played),
+            Self::Shop => ShopHabit::is_in(&episode.played),
+            Self::Search => SearchHabit::is_in(&episode.played),
+            Self::Answers => !episode.answered.references.is_empty(),
+            Self::Unknown => true,
+        }
+    }
+
     /// Rules that sound sensible and do harm there.
     pub(super) fn harmful(self) -> &'static [&'static str] {
         match self {
@@ -149,8 +164,7 @@ impl World {
     pub(super) fn of_skills(skills: &[SkillText]) -> Self {
         let n_skills =
             |world: &Self| skills.iter().filter(|skill| !world.said_in(&skill.shown()).is_empty()).count();
-        let worlds = [Self::Search, Self::Answers, Self::Shop, Self::Household];
-        worlds.into_iter().max_by_key(n_skills).unwrap_or(Self::Unknown)
+        Self::ALL.into_iter().rev().max_by_key(n_skills).unwrap_or(Self::Unknown)
     }
 
     /// What a text says in this world: names of habits or forms of answers, each with `+` where it asks for one and with
@@ -184,17 +198,7 @@ impl World {
 impl EpisodeText {
     /// The world that it is from.
     pub(super) fn world(&self) -> World {
-        if ShopHabit::is_in(&self.played) {
-            World::Shop
-        } else if HouseholdHabit::is_in(&self.played) {
-            World::Household
-        } else if SearchHabit::is_in(&self.played) {
-            World::Search
-        } else if !self.answered.references.is_empty() {
-            World::Answers
-        } else {
-            World::Unknown
-        }
+        World::ALL.into_iter().find(|world| world.has(self)).unwrap_or(World::Unknown)
     }
 
     fn read(attributes: &str, body: &str) -> Self {

@@ -1,7 +1,7 @@
 //! The section of reinforcement learning.
 
 use super::key::KeyDefault::{Absent, Value};
-use super::key::declare::{choice, decisive, integer, number, process, settings};
+use super::key::declare::{choice, decisive, integer, length, number, process, settings};
 use super::key::{MAX_COUNT, MAX_TOKENS};
 use super::keys::with_defaults;
 use super::sft::MAX_RANK;
@@ -13,7 +13,7 @@ settings! {
     /// `[rl]`.
     RlConfig for RlSettings {
         /// Iterations of the run: each plays episodes once and passes over them once. More extend a finished run.
-        iterations: u64 = process(integer(1, MAX_COUNT), Value("150")) => iterations;
+        iterations: u64 = length(integer(1, MAX_COUNT), Value("150")) => iterations;
         /// Training tasks of an iteration, each of which has a group of episodes.
         tasks: u32 = decisive(integer(1, MAX_COUNT), Value("16")) => tasks;
         /// Episodes of each task in an iteration; at least 2, since they are compared with each other.

@@ -22,9 +22,7 @@ impl Config {
     pub fn decisive_json(&self) -> Value {
         let mut json = self.to_json();
         for (section, key) in keys::keys() {
-            let is_decisive =
-                key.effect == Effect::Result || LENGTH_KEYS.contains(&section.path_of(key).as_str());
-            if !is_decisive
+            if key.effect == Effect::Process
                 && let Some(values) = lookup_mut(&mut json, section).and_then(Value::as_object_mut)
             {
                 values.shift_remove(key.name);
@@ -91,10 +89,6 @@ fn is_without_effect(key: &str, value: &Value) -> bool {
 
 /// What a bank shows, which was skills before there was a choice.
 const SHOW: &str = "bank.show";
-
-/// Keys that may change while a run is resumed, but that say how far it goes.
-const LENGTH_KEYS: [&str; 5] =
-    ["train.epochs", "eval.test", "eval.no_skill", "eval.one_shot", "rl.iterations"];
 
 fn lookup_mut<'a>(json: &'a mut Value, section: &SectionSpec) -> Option<&'a mut Value> {
     section.path.split('.').try_fold(json, |value, segment| value.get_mut(segment))

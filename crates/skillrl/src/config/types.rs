@@ -12,7 +12,7 @@ use super::collect::CollectConfig;
 use super::env::EnvConfig;
 use super::key::KeyDefault::{Absent, Value};
 use super::key::ValueType::{Flag, Text, Texts, Variable};
-use super::key::declare::{choice, decisive, integer, number, process, settings};
+use super::key::declare::{choice, decisive, integer, length, number, process, settings};
 use super::key::{
     DIRECTORY, FILE, MADE, MAX_COUNT, MAX_RATE, MAX_SECONDS, MAX_SEED, MAX_TOKENS, PRICE, SKILL, ValueType,
 };
@@ -213,7 +213,7 @@ settings! {
         protocol: Protocol = decisive(choice::<Protocol>(), Value("\"paper\"")) => protocol;
         /// With auto: the search ends after so many proposals in a row of which none was taken: nothing was proposed,
         /// it changed nothing, or it did not solve the tasks that it was made from. 0 never ends it.
-        patience: u32 = process(integer(0, MAX_COUNT), Value("24")) => search.patience;
+        patience: u32 = length(integer(0, MAX_COUNT), Value("24")) => search.patience;
         /// With auto: how many proposals are made from one skill at the same time: 1, 2, 4 or 8. More take less time,
         /// and each knows less of the others (docs/how-it-works.md).
         round: u32 = decisive(integer(1, 8), Value("2")) => round;
@@ -225,7 +225,7 @@ settings! {
         /// mean.
         targets_score: Option<TargetsScore> = decisive(choice::<TargetsScore>(), Absent { example: "\"worst\"" });
         /// How often the training split is gone through. A run can go on with more.
-        epochs: u32 = process(integer(1, MAX_COUNT), Value("4")) => epochs;
+        epochs: u32 = length(integer(1, MAX_COUNT), Value("4")) => epochs;
         /// Tasks per micro-batch. A step has one, unless accumulation says otherwise.
         batch_size: u32 = decisive(integer(1, MAX_COUNT), Value("40")) => batch_size;
         /// Micro-batches per step. Each is reflected on by itself under the same skill; all patches make one change.
@@ -386,16 +386,16 @@ settings! {
         /// score that a skill was selected by is optimistic, and this one is not. It costs one pass or two.
         fresh: bool = process(Flag, Value("true")) => evidence.fresh;
         /// Whether the first and the best skill are measured on the test split at the end.
-        test: bool = process(Flag, Value("true")) => eval_test;
+        test: bool = length(Flag, Value("true")) => eval_test;
         /// Whether the test split is read with no skill at all too: a skill may beat the one that it was made
         /// from and be worse than none. auto: in a planned search with caps, where it takes at most a tenth of
         /// each. on, off.
-        no_skill: ArmSetting = process(choice::<ArmSetting>(), Value("\"auto\"")) => no_skill;
+        no_skill: ArmSetting = length(choice::<ArmSetting>(), Value("\"auto\"")) => no_skill;
         /// Whether the test split is read with a one-shot skill too: one request shows the optimizer up to 8
         /// failures of the initial skill on training tasks, and its skill is measured and never delivered. The
         /// difference is what the search adds to a single rewrite. auto: in a planned search with caps, where
         /// it takes at most a tenth of each. on, off.
-        one_shot: ArmSetting = process(choice::<ArmSetting>(), Value("\"auto\"")) => one_shot;
+        one_shot: ArmSetting = length(choice::<ArmSetting>(), Value("\"auto\"")) => one_shot;
     }
 }
 

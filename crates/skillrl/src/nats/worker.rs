@@ -144,7 +144,7 @@ fn set(values: &mut Value, asked: &str) -> Result<(), String> {
     let (path, text) =
         asked.split_once('=').ok_or_else(|| format!("`{asked}` is not of the form KEY=VALUE"))?;
     let (section, key) = keys::find(path).ok_or_else(|| format!("unknown setting `{path}`"))?;
-    if key.effect != Effect::Process {
+    if key.effect == Effect::Result {
         return Err(format!("`{path}` decides the results of a run, and is the driver's"));
     }
     let value = if key.value.is_text() {

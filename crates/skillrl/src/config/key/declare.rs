@@ -18,6 +18,11 @@ pub(in crate::config) const fn decisive(value: ValueType, default: KeyDefault) -
     KeySpec::new(value, super::Effect::Result, default)
 }
 
+/// A key that says how far a run goes, which may differ between its processes.
+pub(in crate::config) const fn length(value: ValueType, default: KeyDefault) -> KeySpec {
+    KeySpec::new(value, super::Effect::Length, default)
+}
+
 /// A key that may differ between the processes of one run.
 pub(in crate::config) const fn process(value: ValueType, default: KeyDefault) -> KeySpec {
     KeySpec::new(value, super::Effect::Process, default)

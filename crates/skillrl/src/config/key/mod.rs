@@ -158,6 +158,8 @@ impl KeyDefault {
 pub enum Effect {
     /// The value decides the result: a run cannot go on with another one.
     Result,
+    /// The value says how far a run goes: it may differ between its processes, and the files of the run name it.
+    Length,
     /// The value may differ between the processes of one run.
     Process,
 }

@@ -154,7 +154,7 @@ fn key_markdown(text: &mut String, key: &KeySpec, only: Option<&[&SectionSpec]>)
             write!(text, " No default; an example is `{example}`.")
         }
     };
-    if key.effect == Effect::Process {
+    if key.effect != Effect::Result {
         text.push_str(" May change when a run is resumed.");
     }
     text.push('\n');

@@ -210,7 +210,7 @@ fn what_decides_the_result() {
         let paths = keys::keys().filter(move |(_, key)| key.effect == effect);
         paths.map(|(section, key)| section.path_of(key)).collect::<Vec<_>>()
     };
-    insta::assert_debug_snapshot!(names(Effect::Process));
+    insta::assert_debug_snapshot!([names(Effect::Length), names(Effect::Process)]);
     let entries = parse(MINIMAL, &[]).config.identity_entries();
     insta::assert_snapshot!(
         entries.iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>().join("\n")
