@@ -252,7 +252,7 @@ pub fn has_phases(dir: &Path) -> bool {
 }
 
 /// True if one of the kinds that finish has left its summary in the directory.
-pub fn has_summary(dir: &Path) -> bool {
+pub(crate) fn has_summary(dir: &Path) -> bool {
     RunKind::ALL.into_iter().filter_map(RunKind::summary_file).any(|name| dir.join(name).is_file())
 }
 

@@ -2,8 +2,8 @@
 
 use super::ending::{Ending, last_event};
 use skill_pipeline::RunReader;
-use skill_pipeline::kind::{has_summary, is_over};
-use skill_pipeline::run_dir::is_held;
+use skill_pipeline::kind::is_over;
+use skill_pipeline::run_dir::{SUMMARY_FILE, is_held};
 use std::path::Path;
 
 skill_core::named_enum! {
@@ -49,7 +49,7 @@ impl Standing {
         if is_held(run_dir) {
             return goes_on(RunPhase::Training);
         }
-        if has_summary(run_dir) {
+        if run_dir.join(SUMMARY_FILE).is_file() {
             // Its process came to the end of the run after that was looked for.
             return goes_on(RunPhase::Finished);
         }
