@@ -9,7 +9,7 @@
 //!
 //! # async fn look() -> std::io::Result<()> {
 //! // Without the terms of the runs: their prices and caps stay unknown.
-//! let (runs, watches) = (Arc::new(Runs::open("runs".as_ref(), |_| None)?), Watches::default());
+//! let (runs, watches) = (Arc::new(Runs::open("runs".as_ref(), |_| Ok(None))?), Watches::default());
 //! let listing = runs.fresh().await;
 //! for (found, row) in listing.runs() {
 //!     println!("{}: {}", row.name, row.state.as_str());
