@@ -9,6 +9,7 @@ use skillrl::core::SkillDoc;
 use skillrl::core::carried::CarriedFile;
 use skillrl::core::package::{MAIN_FILE, SkillPackage, is_reference};
 use skillrl::envs::folder::read_folder_without;
+use skillrl::llm::error::with_causes;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -28,8 +29,8 @@ pub(super) struct Previous {
 
 /// The version that a person names, a folder or a revision; without one, the last that differs from the folder as it is.
 ///
-/// `None` where there is none: the folder is in no repository, or was never changed. Without git there is none either, which
-/// is a warning.
+/// `None` if there is no other version: the folder is not in a repository, or was never changed. A repository that git refuses
+/// to open, and a missing git, are warnings unless a revision is named.
 pub(super) fn previous(
     dir: &Path,
     current: &SkillDoc,
@@ -49,8 +50,17 @@ pub(super) fn previous(
         })?;
         return Ok(Some(Previous { skill, name: name.to_owned() }));
     }
-    if !has_revisions(dir)? {
-        return Ok(None);
+    match has_revisions(dir) {
+        Ok(true) => {}
+        Ok(false) => return Ok(None),
+        // For instance a repository of another user, which git refuses to read.
+        Err(error) => {
+            crate::output::say(&format!(
+                "warning: not compared with the previous version: {}",
+                with_causes(&error)
+            ));
+            return Ok(None);
+        }
     }
     const MAX_VERSIONS: &str = "--max-count=20";
     let log = git(dir, &["log", MAX_VERSIONS, "--format=%H", "--", "."])?;
@@ -79,7 +89,7 @@ fn document(dir: &Path, package: SkillPackage) -> Result<SkillDoc, CommandError>
         .map_err(|fault| CommandError::new(format!("{} cannot be a skill: {fault}", dir.display())))
 }
 
-/// The folder in a revision that a person names; `None` too if that is no revision.
+/// The skill folder at a Git revision; `None` if the revision does not exist or does not contain the folder.
 fn named_revision(dir: &Path, name: &str) -> crate::Result<Option<SkillDoc>> {
     match !name.starts_with('-') && has_revisions(dir)? && resolves(dir, &format!("{name}^{{tree}}"))? {
         true => at_revision(dir, name),
@@ -122,7 +132,7 @@ fn at_revision(dir: &Path, revision: &str) -> crate::Result<Option<SkillDoc>> {
 
 /// True if the folder is in a repository that has a revision.
 fn has_revisions(dir: &Path) -> crate::Result<bool> {
-    // Git looks at folders alone.
+    // Git takes only folders.
     if !dir.is_dir() {
         return Ok(false);
     }
@@ -141,7 +151,7 @@ fn has_revisions(dir: &Path) -> crate::Result<bool> {
     }
 }
 
-/// True if git knows what a name is of.
+/// True if the name resolves to an object.
 fn resolves(dir: &Path, name: &str) -> crate::Result<bool> {
     const UNKNOWN: i32 = 1;
     let arguments = ["rev-parse", "--verify", "--quiet", name];
@@ -164,11 +174,11 @@ fn started(dir: &Path, arguments: &[&str]) -> io::Result<Output> {
     Command::new("git").arg("-C").arg(dir).args(arguments).env("LC_ALL", "C").output()
 }
 
-/// The previous version cannot be told without git's answer.
+/// The error of a git command, with git's own message.
 fn failed(dir: &Path, arguments: &[&str], output: &Output) -> CliError {
-    let said = harmless(String::from_utf8_lossy(&output.stderr).trim());
+    let stderr = harmless(String::from_utf8_lossy(&output.stderr).trim());
     let message =
-        format!("`git {}` failed in {} ({}): {said}", arguments.join(" "), dir.display(), output.status);
+        format!("`git {}` failed in {} ({}): {stderr}", arguments.join(" "), dir.display(), output.status);
     let hint = "repair the repository, or name the previous version as a folder with `--previous`";
     CommandError::new(message).with_code(exit_code::OTHER).with_hint(hint).into()
 }
@@ -263,5 +273,13 @@ mod tests {
         place.check(Some("HEAD~1"), Ok(Some("first")));
         place.lose("HEAD");
         place.check(None, Err(exit_code::OTHER));
+    }
+
+    #[test]
+    fn a_repository_that_git_refuses_to_open_is_an_error_only_for_a_named_revision() {
+        let place = Place::new();
+        std::fs::write(place.0.path().join(".git"), "gitdir: nowhere\n").unwrap();
+        place.check(None, Ok(None));
+        place.check(Some("HEAD"), Err(exit_code::OTHER));
     }
 }
