@@ -1,7 +1,7 @@
 //! The public interface of each library crate, as `cargo public-api` lists it, and the lists in `api/`.
 //!
-//! They are read from what rustdoc writes as JSON. Its format, and the paths of the standard library, change with the
-//! compiler: where another one made the lists, nothing is compared and that is said.
+//! They are read from rustdoc's JSON. Its format, and the paths of the standard library, change with the compiler: if
+//! another version made the lists, the check is skipped with a message.
 
 use crate::workspace;
 use anyhow::{Context as _, bail};
@@ -23,7 +23,7 @@ const CRATES: [&str; 10] = [
 ];
 /// Where the lists are, one for each crate.
 const DIR: &str = "api";
-/// The compiler that wrote what they were made from.
+/// The version of the compiler that made them.
 const MADE_BY: &str = "api/made-by.txt";
 
 /// Writes the lists, or compares them with the code.

@@ -265,7 +265,7 @@ fn query(entry: &Value, place: &str, skill: &str) -> Result<Query, QueryFault> {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(id)) => id.clone(),
         Some(Value::Number(id)) => id.to_string(),
-        // In YAML, `y` and `no` are no texts.
+        // YAML reads `y` and `no` as booleans.
         Some(Value::Bool(id)) => id.to_string(),
         Some(other) => {
             return Err(fault(&format!("has {} as `id`; expected a text or a number", kind_of(other))));
@@ -276,7 +276,7 @@ fn query(entry: &Value, place: &str, skill: &str) -> Result<Query, QueryFault> {
     Ok(Query {
         id: id(&given, &query),
         near_miss: near_miss && expected.is_none(),
-        // Only drafts say that nobody has read them.
+        // Only drafts are marked as not reviewed.
         reviewed: member::flag(fields, "reviewed").map_err(wrong)?.unwrap_or(true),
         skill: expected,
         half,

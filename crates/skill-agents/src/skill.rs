@@ -196,7 +196,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// True if Codex may load a skill by itself, by the file that tells it about the skill; the error is what is wrong with that.
+/// True if the skill's `agents/openai.yaml` allows Codex to load it implicitly; the error is the file's fault.
 fn is_implicit_in_codex(file: &[u8]) -> Result<bool, String> {
     let text = std::str::from_utf8(file).map_err(|_| "is not UTF-8".to_owned())?;
     let fields = fields_of_yaml(text)?;

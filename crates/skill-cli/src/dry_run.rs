@@ -43,7 +43,7 @@ pub(crate) fn show(start: &Start, is_json: bool) -> crate::Result {
     findings::outcome(report.count(Status::Error))
 }
 
-/// A part of what is shown. Why one could not be made is an error among the findings, unless a check has found it.
+/// Part of the dry run's output. A failure to compute it becomes a finding of level error, unless a check reported it.
 fn made<T>(report: &mut DoctorReport, check: Check, part: crate::Result<T>) -> Option<T> {
     let error = match part {
         Ok(part) => return Some(part),

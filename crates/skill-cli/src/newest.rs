@@ -202,7 +202,7 @@ pub(crate) fn newest() -> crate::Result<PathBuf> {
     }
 }
 
-/// The run directory of the configuration here; `None` if there is no configuration.
+/// The run directory configured in `./skillrl.toml`; `None` if the file does not exist.
 fn configured() -> Result<Option<PathBuf>, ConfigError> {
     match Path::new(FILE_NAME).exists() {
         true => Ok(Some(Config::load(Path::new(FILE_NAME), &[])?.run_dir())),

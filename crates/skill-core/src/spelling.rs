@@ -1,4 +1,4 @@
-//! Names that people misspell: which one was meant.
+//! Suggestions for misspelled names.
 
 /// Below this similarity (0 to 1) a name is not taken for a misspelling of another one.
 const MIN_SIMILARITY: f64 = 0.55;
@@ -6,7 +6,7 @@ const MIN_SIMILARITY: f64 = 0.55;
 /// A shorter text is not taken for a part of a name.
 const MIN_PART_CHARS: usize = 3;
 
-/// The most similar of some words, if one is similar enough to be what was meant by the name.
+/// The most similar candidate, or `None` if none is similar enough.
 ///
 /// ```
 /// use skill_core::spelling::nearest;

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::Path;
 
-/// The setting of a run of another program that was imported; no run of this program has it, so none goes on with it.
+/// The identity key of an imported run. Runs of this program never have it, so an imported run cannot be resumed.
 pub const IMPORTED_FROM: &str = "imported_from";
 /// The end of the names under which the parameters of models stand.
 pub(crate) const PARAMETERS: &str = ".parameters";

@@ -49,11 +49,11 @@ struct Facts {
     known_by: &'static [&'static [&'static str]],
     /// The file that a finished run has; a run of phases has none.
     summary: Option<&'static str>,
-    /// True if a finished run goes on where it is resumed with a higher limit; its summary stays until it ends again.
+    /// True if a finished run can be extended by a higher limit; its old summary remains while it continues.
     goes_further: bool,
     /// The file with the times of its stages, where they are in one of their own.
     times: Option<&'static str>,
-    /// The files that grow or change while it goes on, besides those of every run.
+    /// Files specific to the kind that change while the run is in progress.
     grows: &'static [&'static str],
     /// True if `files.jsonl` has the hashes of its files from its first line on; the state of a run of a document says
     /// which lines of it hold.
@@ -176,7 +176,7 @@ impl RunKind {
     }
 }
 
-/// The files that change when what is shown of a run does, of all kinds; each once.
+/// The files, over all kinds and without duplicates, whose change invalidates a displayed run.
 pub fn shown_files() -> impl Iterator<Item = &'static str> {
     let of_kind = |kind: RunKind| kind.facts().grows.iter().copied().chain(kind.facts().summary);
     let all: BTreeSet<&str> = RunKind::ALL.into_iter().flat_map(of_kind).collect();
@@ -256,7 +256,7 @@ pub(crate) fn has_summary(dir: &Path) -> bool {
     RunKind::ALL.into_iter().filter_map(RunKind::summary_file).any(|name| dir.join(name).is_file())
 }
 
-/// True if the directory has the summary of a run that cannot go further, whatever its process still does.
+/// True if the directory has the summary of a run that cannot be extended, even while its process still holds the lock.
 pub fn is_over(dir: &Path) -> bool {
     let over = RunKind::ALL.into_iter().filter(|kind| !kind.facts().goes_further);
     over.filter_map(RunKind::summary_file).any(|name| dir.join(name).is_file())

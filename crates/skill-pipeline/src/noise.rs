@@ -13,8 +13,7 @@ pub const ALPHA: f64 = 0.05;
 /// See [`ALPHA`].
 pub const POWER: f64 = 0.8;
 
-/// As [`recorded_flip_rate`], of the run in a directory; `None` too if there is no run, or one that trains something else
-/// than a skill.
+/// The recorded flip rate of the run in a directory; `None` without a run, or if the run does not train a skill.
 ///
 /// # Errors
 ///

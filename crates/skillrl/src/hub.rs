@@ -495,7 +495,7 @@ mod tests {
         }
     }
 
-    /// A list that is not one, a file without a size and a shard that is not read would be fewer rows.
+    /// Each of these answers would otherwise drop rows of the data set.
     #[tokio::test]
     async fn no_file_of_a_data_set_is_left_out() {
         const ONE: &str = r#"{"type": "file", "path": "default/train/0000.parquet", "size": 7}"#;

@@ -18,15 +18,15 @@ pub(super) fn read(record: &Value) -> Result<Episode, String> {
     if id.is_empty() || goal.is_empty() {
         return Err("`id` or `task_description` is missing".to_owned());
     }
-    let steps = member::list(record, "steps").map_err(said)?.into_iter().flatten();
+    let steps = member::list(record, "steps").map_err(message)?.into_iter().flatten();
     let steps = steps.map(step).collect::<Result<Vec<_>, _>>()?;
     let paid = || steps.iter().filter_map(|step| step.reward).sum::<f64>();
-    let reward = member::number(record, "total_reward").map_err(said)?.unwrap_or_else(paid);
-    let success = member::flag(record, "success").map_err(said)?.unwrap_or(reward >= 1.0);
+    let reward = member::number(record, "total_reward").map_err(message)?.unwrap_or_else(paid);
+    let success = member::flag(record, "success").map_err(message)?.unwrap_or(reward >= 1.0);
     let nothing = Map::new();
-    let metadata = member::object(record, "metadata").map_err(said)?.unwrap_or(&nothing);
+    let metadata = member::object(record, "metadata").map_err(message)?.unwrap_or(&nothing);
     let item = Some(text(metadata, ITEM)?).filter(|item| !item.is_empty());
-    let used = member::list(metadata, "skills_used").map_err(said)?.unwrap_or_default();
+    let used = member::list(metadata, "skills_used").map_err(message)?.unwrap_or_default();
     let used: Option<Vec<SkillPartId>> =
         used.iter().map(|skill| skill.as_str().map(SkillPartId::new)).collect();
     Ok(Episode {
@@ -44,16 +44,16 @@ fn step(step: &Value) -> Result<EpisodeStep, String> {
         observation: text(fields, "observation")?,
         action: text(fields, "action")?,
         reasoning: text(fields, "reasoning")?,
-        reward: member::number(fields, "reward").map_err(said)?,
+        reward: member::number(fields, "reward").map_err(message)?,
     })
 }
 
 /// A text, which is empty where it is missing.
 fn text(fields: &Map<String, Value>, key: &str) -> Result<String, String> {
-    Ok(member::text(fields, key).map_err(said)?.unwrap_or_default().trim().to_owned())
+    Ok(member::text(fields, key).map_err(message)?.unwrap_or_default().trim().to_owned())
 }
 
-fn said(error: WrongType) -> String {
+fn message(error: WrongType) -> String {
     error.to_string()
 }
 

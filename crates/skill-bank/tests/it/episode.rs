@@ -202,7 +202,7 @@ fn missing_optional_fields_of_krill_are_fine() {
     assert_eq!((read.success, read.soft, read.steps.len(), read.has_type()), (true, 1.0, 2, false));
 }
 
-/// Read as what is usual, a success of another type would be a failure that a teacher learns from.
+/// With a default instead, a success of the wrong type would become a failure that a teacher learns from.
 #[test]
 fn a_member_of_krill_of_another_type_is_not_missing() {
     for (key, value) in [

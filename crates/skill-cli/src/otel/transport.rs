@@ -37,7 +37,7 @@ impl Client {
     }
 }
 
-/// The longest exchange by the text of the variable; of another form, what is wrong.
+/// Parses the timeout; the error is the message for the user.
 fn timeout(asked: Option<&str>) -> Result<Duration, String> {
     let Some(text) = asked else { return Ok(DEFAULT_TIMEOUT) };
     text.parse()

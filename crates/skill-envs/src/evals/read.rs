@@ -30,7 +30,7 @@ impl CaseSet {
     pub fn usual_place(skill: &Path) -> Option<PathBuf> {
         let file = USUAL_FILES.iter().map(|name| skill.join(name)).find(|path| path.is_file());
         let folder = skill.join(USUAL_FOLDER);
-        // A folder that cannot be read is the place too, and whoever reads it says why it cannot.
+        // An unreadable folder also counts; reading its cases returns the error.
         let has_cases = plugin_form::folders(&folder).map_or(true, |folders| !folders.is_empty());
         file.or_else(|| has_cases.then_some(folder))
     }

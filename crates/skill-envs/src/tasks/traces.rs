@@ -296,7 +296,7 @@ fn collect(value: Value, found: &mut Vec<Map<String, Value>>) -> Result<(), Stri
     Ok(())
 }
 
-/// The members of a list of objects; `None` if there is no such list.
+/// The objects of a list; `None` if the value is not a list of objects.
 fn objects<'a>(
     fields: &'a Map<String, Value>,
     name: &str,

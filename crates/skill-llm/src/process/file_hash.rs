@@ -71,7 +71,7 @@ mod tests {
         }
         #[cfg(unix)]
         {
-            // A link that leads to itself is there and cannot be read, whoever asks.
+            // A symbolic link to itself exists and is unreadable for every user, including root.
             let circle = dir.path().join("circle");
             std::os::unix::fs::symlink(&circle, &circle).unwrap();
             assert_ne!(file_hash(&circle).unwrap_err().kind(), ErrorKind::NotFound);

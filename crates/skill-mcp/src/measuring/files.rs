@@ -63,13 +63,13 @@ pub(crate) struct Started {
 /// One that cannot be read is an error: it says what its process may spend, and that is not given to another one.
 pub(super) fn read_started(dir: &Path) -> Result<Option<Started>, ToolError> {
     let path = beside(dir, STARTED_ENDING);
-    let unreadable = |said: String| {
+    let unreadable = |cause: String| {
         ToolError::new(
             format!("the record of a started measurement cannot be read: {}", path.display()),
             "tell the person whom you work for: another version wrote that file, or it is damaged; it can be moved \
              elsewhere, together with the directory of its measurement, when no process works on it",
         )
-        .with_untrusted(start_of(&said))
+        .with_untrusted(start_of(&cause))
     };
     let bytes = regular_file::read_if_there(&path).map_err(|error| unreadable(error.to_string()))?;
     let parse =

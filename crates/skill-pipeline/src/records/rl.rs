@@ -53,8 +53,8 @@ pub struct RlIteration {
     pub tokens: u64,
     /// Sampled tokens of all episodes.
     pub sampled_tokens: u64,
-    /// The mean entropy of the sampled tokens that were trained on, in nats. This, and what is a mean over optimizer steps
-    /// below, is absent where no step was made; records up to version 0.9 have 0.
+    /// The mean entropy of the sampled tokens that were trained on, in nats. Like the other means over optimizer steps
+    /// below, it is absent if no step was made; earlier records have 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entropy: Option<f64>,
     /// The mean KL divergence from the reference policy, in nats per token; absent also where `rl.kl_coeff` is 0, since

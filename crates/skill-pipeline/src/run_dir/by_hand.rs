@@ -82,7 +82,7 @@ mod tests {
             let path = dir.path().join(name);
             match text {
                 Some(text) => fs::write(path, text).unwrap(),
-                // What is no file cannot be read, whoever runs the test.
+                // A directory in place of the file is unreadable for every user, including root.
                 None => fs::create_dir(path).unwrap(),
             }
         }

@@ -6,7 +6,7 @@ use std::fs::Metadata;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The files on which a row stands, besides those of its kind; notes are human feedback, which a report shows.
+/// The files of every run that a row depends on; `notes.jsonl` is the human feedback in reports.
 const FILES: [&str; 4] = ["config.json", "config.toml", "events.jsonl", "notes.jsonl"];
 
 /// Whether the files of a run are those of before: their times and lengths.

@@ -129,7 +129,7 @@ pub(super) enum World {
 }
 
 impl World {
-    /// All of them, in the order in which an episode is looked at.
+    /// All worlds, in the order in which an episode is matched.
     const ALL: [Self; Self::Unknown as usize + 1] =
         [Self::Household, Self::Shop, Self::Search, Self::Answers, Self::Unknown];
 

@@ -125,7 +125,7 @@ pub struct SectionSpec {
     groups: &'static [&'static [KeySpec]],
     /// Whether the section is there only if a key of it is given, or what is trained needs it.
     pub is_optional: bool,
-    /// Whether the section is of commands that train weights alone: what trains a skill or a bank is the same without it.
+    /// True if only commands that train weights use the section; it is not part of the identity of a skill or bank run.
     pub is_of_weights: bool,
     /// The values of `train.mode` that need the section.
     pub modes: &'static [&'static str],

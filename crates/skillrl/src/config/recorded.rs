@@ -103,8 +103,8 @@ fn recorded_split(resolved: &Value) -> Option<RecordedSplit> {
 
 /// Keeps the split of the run in `run.dir`, if that run has the first split rule: keys that nobody sets get its values.
 ///
-/// The defaults are others today, and a run cannot go on with another split: one by a rule that this version does not have
-/// is an error, unless somebody has set a rule.
+/// The defaults have changed since, and a run cannot be resumed with a different split. A recorded rule that this version
+/// does not know is an error, unless `env.split_rule` is set.
 pub(super) fn keep_split_of_run(loaded: &mut LoadedConfig) -> Result<(), ConfigError> {
     let dir = loaded.run_dir();
     // A run that cannot be read is for those to report who read it.
@@ -281,7 +281,7 @@ mod tests {
                 matches!(&refused, Err(ConfigError::OtherSplit { rule, .. }) if rule == said),
                 "{refused:?}"
             );
-            // What somebody sets holds, and is compared with what the run recorded when it is resumed.
+            // An explicit setting takes precedence; resuming compares it with the recorded one.
             let set = beside_run(&newer, &["env.split_rule=2"]);
             check_split(&set, SplitRatio::Auto, SplitRule::Float, [ValueSource::Default, ValueSource::Set]);
             let mut recorded = Config::parse(TEXT, "", &[]).unwrap().config.decisive_json();

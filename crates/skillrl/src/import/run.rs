@@ -345,7 +345,7 @@ fn summary_of(
     summary.total_rejects = count(|record| record.action == skill_pipeline::StepAction::Reject);
     summary.total_skips = count(|record| record.action.is_skip());
     summary.best_of = 1 + count(|record| record.selection_n_seen.is_some());
-    // Without both means nobody can say what the gate's metric would be.
+    // The gate's metric needs both means.
     summary.gate_metric = score(test_hard, test_soft).map(|_| gate.metric);
     summary.baseline_test_score = score(before_hard, before_soft);
     summary.test_score = score(test_hard, test_soft);

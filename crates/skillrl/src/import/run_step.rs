@@ -189,7 +189,7 @@ impl Reader<'_> {
         Ok(None)
     }
 
-    /// The results in the rows of a file; what is missing in them is listed where they are taken.
+    /// The results in the rows of a file; missing ids and scores are reported if `takes`.
     fn read_rows(
         &mut self,
         path: &str,

@@ -106,7 +106,7 @@ pub(super) fn map(draft: &mut Draft) {
     }
 }
 
-/// Lists a key that names something: what is not a name was not taken.
+/// Reports a key whose value is a name as mapped, and any other value as lost.
 fn name_taken(draft: &mut Draft, entry: &Entry, to: &str) {
     match text(&entry.value) {
         Some(_) => draft.mapping.map(entry.key.as_str(), to),

@@ -1,4 +1,4 @@
-//! The lists of a SkillOpt split directory: items of each split, or their ids alone.
+//! The lists of a SkillOpt split directory: items of each split, or only their ids.
 
 use super::NewFile;
 use super::source::read_json;

@@ -202,7 +202,7 @@ fn listener(name: &str, reply: Option<String>) -> Listener {
 async fn asked(env: &dyn Env, item: &Item, skill: &skillrl::core::SkillDoc) -> Option<ChatRequest> {
     let agent = listener("agent", Some(String::new()));
     let ctx = RolloutCtx { judge: Some(Arc::new(listener("judge", None))), ..RolloutCtx::default() };
-    // An empty reply is scored by nobody, and unlike a failed call it leaves a program of the environment running.
+    // Only the request matters, not the score. A failed call, unlike an empty reply, would stop the environment's program.
     drop(env.rollout(item, skill, &agent, &ctx).await);
     agent.first_heard()
 }

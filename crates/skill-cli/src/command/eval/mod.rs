@@ -58,8 +58,8 @@ pub(crate) fn run(args: &EvalArgs) -> crate::Result {
         measurement.compare_with(earlier, limits.max_drop)?;
     }
     let split = measurement.split;
-    let asked = (measurement.env.as_ref(), &measurement.skill);
-    agree_to_passes(&Start { agrees: args.yes, ..start.clone() }, &loaded, asked, (split, 1))?;
+    let measured = (measurement.env.as_ref(), &measurement.skill);
+    agree_to_passes(&Start { agrees: args.yes, ..start.clone() }, &loaded, measured, (split, 1))?;
     warn_of_test_split(&loaded, split);
     warn_of_other_data(&loaded, split, &measurement.settings);
     if let Some(out) = &args.measurement.out {

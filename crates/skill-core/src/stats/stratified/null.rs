@@ -128,7 +128,7 @@ impl NullSum {
         for (shape, count) in planned {
             let mut upwards = highest_shortfalls(*shape);
             upwards.reverse();
-            let deepest = i64::try_from(upwards.len()).expect("a list is no longer than memory") - 1;
+            let deepest = i64::try_from(upwards.len()).expect("the length of a list fits into 63 bits") - 1;
             for _ in 0..*count {
                 self.add(-deepest, &upwards);
             }
@@ -147,7 +147,7 @@ impl NullSum {
         let n_low = sum.iter().take_while(|p| **p < NEGLIGIBLE).count();
         let n_high = sum.iter().rev().take_while(|p| **p < NEGLIGIBLE).count();
         if n_low + n_high < sum.len() {
-            self.lowest += i64::try_from(n_low).expect("a list is no longer than memory");
+            self.lowest += i64::try_from(n_low).expect("the length of a list fits into 63 bits");
             sum.truncate(sum.len() - n_high);
             sum.drain(..n_low);
         }

@@ -181,7 +181,7 @@ impl Folder {
     }
 }
 
-/// Every file below a directory; what is hidden, and links, are left out. A file that an item could not name is an error.
+/// Every file below a directory, except hidden files and links. A file that an item could not name is an error.
 fn walk(directory: &Path, prefix: &str, depth: usize, found: &mut Vec<String>) -> Result<(), EnvError> {
     for entry in fs::read_dir(directory).map_err(|source| read_error(directory, source))? {
         let entry = entry.map_err(|source| read_error(directory, source))?;

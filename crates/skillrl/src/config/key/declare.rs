@@ -18,7 +18,7 @@ pub(in crate::config) const fn decisive(value: ValueType, default: KeyDefault) -
     KeySpec::new(value, super::Effect::Result, default)
 }
 
-/// A key that says how far a run goes, which may differ between its processes.
+/// A key that limits the length of a run; it may change on resume.
 pub(in crate::config) const fn length(value: ValueType, default: KeyDefault) -> KeySpec {
     KeySpec::new(value, super::Effect::Length, default)
 }

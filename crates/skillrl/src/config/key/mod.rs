@@ -158,7 +158,7 @@ impl KeyDefault {
 pub enum Effect {
     /// The value decides the result: a run cannot go on with another one.
     Result,
-    /// The value says how far a run goes: it may differ between its processes, and the files of the run name it.
+    /// The value limits the length of a run. It may change on resume, and the files of the run record it.
     Length,
     /// The value may differ between the processes of one run.
     Process,

@@ -68,7 +68,7 @@ impl Plan<'_> {
     /// The cases that are run: neither does the prompt name the skill, nor does the control on record exclude them.
     pub(super) fn counting(&self, agent: &Agent) -> BTreeSet<&str> {
         let (dir, same) = self.recorded(agent, IDLE).unwrap_or_default();
-        // Without what is excluded more is planned than is run.
+        // Without the recorded exclusions the plan overestimates the runs.
         let recorded = dir.parent().and_then(|dir| outcomes_in(dir).ok()).unwrap_or_default();
         let rows = recorded.iter().filter_map(|kept| kept.pointer("/outcome/cases")?.as_array()).flatten();
         let excluded: BTreeSet<&str> = rows
