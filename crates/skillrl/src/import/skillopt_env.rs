@@ -84,7 +84,7 @@ pub(super) fn map(draft: &mut Draft, found: &Found<'_>) -> Result<Vec<NewFile>, 
                 files.push(file);
                 Some(path)
             }
-            None => path_of(draft, &entry, found),
+            None => path_of(draft, &entry, "skill.initial", found),
         };
         set_path(draft, &entry, "skill.initial", path);
     }
@@ -172,13 +172,13 @@ fn data(draft: &mut Draft, found: &Found<'_>, preset: Option<&str>) -> Result<Ve
         let lists = place.map(|place| manifest(&place)).transpose()?.flatten();
         match (lists, data_path) {
             (Some(lists), Some(data)) => {
-                let place = path_of(draft, &data, found);
+                let place = path_of(draft, &data, "env.data", found);
                 set_path(draft, &data, "env.data", place);
                 draft.set_from(&dir, "env.split_ids", "split_ids");
                 files = lists;
             }
             (Some(_), None) => {
-                let place = path_of(draft, &dir, found);
+                let place = path_of(draft, &dir, "env.data", found);
                 set_path(draft, &dir, "env.data", place);
                 let reason = "holds lists of ids and not the items: name their file in env.data, and the lists in env.split_ids";
                 draft.lose(&dir, reason);
@@ -358,7 +358,7 @@ fn documents(draft: &mut Draft, found: &Found<'_>) {
     }
     if let (Some(entry), Some(first)) = (&dirs, named.first()) {
         let one = Entry { value: json!(first), ..entry.clone() };
-        let place = path_of(draft, &one, found);
+        let place = path_of(draft, &one, "env.files_dir", found);
         set_path(draft, entry, "env.files_dir", place);
         if named.len() > 1 {
             draft.lose(entry, "only the first directory is used: env.files_dir names one");
@@ -390,7 +390,7 @@ fn data_place(
             files.extend(copies);
             Some(name)
         }
-        None => path_of(draft, entry, found),
+        None => path_of(draft, entry, "env.data", found),
     }
 }
 
@@ -437,8 +437,9 @@ fn copied_skill(entry: &Entry, found: &Found<'_>) -> Option<(String, Vec<u8>)> {
     Some(("skill.md".to_owned(), read(&place).ok()?))
 }
 
-/// A path as ours: absolute where it was found, since ours are relative to the configuration. What is not a path is listed.
-fn path_of(draft: &mut Draft, entry: &Entry, found: &Found<'_>) -> Option<String> {
+/// The path for our `key`: relative to the configuration if the file is beside it, else absolute. A value that is not a path
+/// is reported as lost.
+fn path_of(draft: &mut Draft, entry: &Entry, key: &str, found: &Found<'_>) -> Option<String> {
     let Some(asked) = text(&entry.value) else {
         draft.lose(entry, "is not a path");
         return None;
@@ -451,7 +452,7 @@ fn path_of(draft: &mut Draft, entry: &Entry, found: &Found<'_>) -> Option<String
         }
         None => {
             draft.lose(entry, "is not there: paths are relative to the configuration file here");
-            draft.mapping.need(format!("env.data: {asked} is not there"));
+            draft.mapping.need(format!("{key}: {asked} is not there"));
             Some(asked)
         }
     }

@@ -321,6 +321,18 @@ fn a_value_of_another_type_in_a_configuration_is_listed_and_not_mapped() {
 }
 
 #[test]
+fn a_missing_file_is_needed_by_the_key_that_names_it() {
+    for (key, there) in
+        [("data_path", "env.data"), ("skill_init", "skill.initial"), ("data_dirs", "env.files_dir")]
+    {
+        let (_, imported) = import_text("c.yaml", &format!("env: {{name: officeqa, {key}: missing.md}}"));
+        let needed = imported.missing.iter().filter(|line| line.contains("missing.md"));
+        let keys: Vec<_> = needed.filter_map(|line| line.split_once(':')).map(|(key, _)| key).collect();
+        assert_eq!(keys, [there], "{key}");
+    }
+}
+
+#[test]
 fn a_list_of_a_split_that_cannot_be_read_is_an_error_with_its_file() {
     for name in ["searchqa", "alfworld"] {
         for fault in ["not JSON", "not UTF-8", "a directory"] {
